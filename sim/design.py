@@ -1,0 +1,66 @@
+"""A design: what simulation sees, and what a policy may read beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from sim.identity import content_id, sha256
+
+
+class DesignError(Exception):
+    """A design that cannot be read or understood. The message names the file, the line and the mend."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of a design. `path` is relative to the design's root, with forward slashes."""
+
+    path: str
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        """The content as text; bytes that are not UTF-8 become replacement characters."""
+        return self.content.decode("utf-8", errors="replace")
+
+
+@dataclass(frozen=True)
+class Design:
+    """RTL sources, how to compile them, and an optional specification.
+
+    `sources` are in compile order; `includes` are headers found through `include_dirs`
+    (paths relative to the root). `clock` and `reset` are hints from `design.toml` (a reset hint may be
+    `!name` for active low); without them they are inferred by elaboration.
+    """
+
+    name: str
+    sources: tuple[SourceFile, ...]
+    top: str
+    includes: tuple[SourceFile, ...] = ()
+    include_dirs: tuple[str, ...] = ()
+    defines: tuple[tuple[str, str], ...] = ()
+    parameters: tuple[tuple[str, str], ...] = ()
+    specification: str = ""
+    clock: str | None = None
+    reset: str | None = None
+    targets: tuple[tuple[str, float], ...] = field(default=(), compare=False)
+
+    @cached_property
+    def rtl_id(self) -> str:
+        """Identity of what simulation sees; builds and simulations are keyed by it."""
+        files = [[f.path, sha256(f.content)] for f in (*self.sources, *self.includes)]
+        return content_id("rtl", files, self.include_dirs, self.defines, self.parameters, self.top)
+
+    @cached_property
+    def design_id(self) -> str:
+        """Identity of the design with its specification and hints; prompts are keyed by it."""
+        return content_id("design", self.rtl_id, self.name, self.specification, self.clock, self.reset)
+
+    def write_to(self, folder: Path) -> None:
+        """Write every file below `folder`, with the design's relative paths."""
+        for f in (*self.sources, *self.includes):
+            path = folder / f.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(f.content)

@@ -1,0 +1,1 @@
+"""The trajectory warehouse: tables, immutable parts, publishing to DuckDB. Knows nothing of Dagster or of models."""
