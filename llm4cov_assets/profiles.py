@@ -1,0 +1,104 @@
+"""Profiles: everything a person may want to vary, in one typed object."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from llm4cov_assets.errors import UserError
+from sim.identity import content_id
+from sim.simulation import Limits
+
+
+class Profile(BaseModel):
+    """One configuration of the whole pipeline. `config_hash` of the resolved object is in every row it makes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field("demo", description="name of the profile")
+    seed: int = Field(0, description="seed of everything that is sampled")
+
+    # designs
+    train_designs: int = Field(320, ge=1, description="generated training designs")
+    train_families: str = Field("*", description="glob of generator families to train on (held-out ones never)")
+    eval_hand_written: int = Field(64, ge=0, description="hand-written evaluation designs, at most")
+    eval_per_family: int = Field(2, ge=0, description="evaluation designs per generator family, seen and held out")
+    batch_size: int = Field(80, ge=1, description="designs per partition (design batch)")
+    designs_glob: str = Field("*", description="glob of design names to keep")
+
+    # stages
+    teacher: str = Field("scripted/directed", description="policy that repairs in stages 0 and 1 and drafts in stage 0")
+    drafts: int = Field(4, ge=1, description="drafts per design")
+    repairs: int = Field(4, ge=1, description="repairs per selected state")
+    strategy: str = Field("worst", pattern="^(worst|median|uniform|best)$", description="which drafts to repair")
+    median_gap: float = Field(0.10, description="select the lower-median draft too if it is this much above the worst")
+    tau: float = Field(0.01, description="least gain of an accepted repair")
+    floor: float = Field(0.50, description="least coverage of an accepted stage-0 repair and of a direct example")
+    keep_per_design: int = Field(0, ge=0, description="best repairs kept per design; 0 keeps every accepted pair")
+
+    # student and training
+    hidden_size: int = Field(128, description="width of the small student")
+    layers: int = Field(4, description="layers of the small student")
+    variants: int = Field(8, description="rows made of one accepted pair (fresh aliases, goals permuted and subset)")
+    steps: tuple[int, int, int] = Field((600, 300, 300), description="optimiser steps of stages 0, 1 and 2")
+    learning_rates: tuple[float, float, float] = Field((3e-3, 2e-3, 1.5e-3), description="peak rate of each stage")
+    batch_rows: int = Field(32, description="rows per optimiser step")
+    max_length: int = Field(512, description="longest row in tokens; longer rows are left out and counted")
+    threads: int = Field(1, description="torch threads of training and generation")
+    temperature: float = Field(0.7, description="sampling temperature of the student")
+    top_p: float = Field(0.95, description="nucleus of the student")
+
+    # evaluation
+    eval_samples: int = Field(5, ge=1, description="samples per evaluation design")
+    eval_rounds: int = Field(3, ge=0, description="repair rounds in agentic mode")
+    resamples: int = Field(10_000, description="bootstrap resamples")
+    bootstrap_seed: int = Field(7, description="seed of the bootstrap")
+    calibration_sims: int = Field(24, description="simulations of the reference campaign of one evaluation design")
+
+    # simulation
+    sim_time_ns: int = Field(200_000, description="simulated time after which a run is a timeout, ns")
+    evaluations: int = Field(200_000, description="model evaluations after which a run is a timeout")
+    wall_s: float = Field(20.0, description="wall-clock limit of one simulation, s")
+
+    # budget, CPU seconds
+    budget_cpu_s: dict[str, int] = Field(
+        default_factory=lambda: {"builds": 450, "simulations": 600, "training": 500, "generation": 350},
+        description="CPU seconds that the profile is meant to take, by kind of work",
+    )
+
+    @property
+    def config_hash(self) -> str:
+        return content_id("profile", self.model_dump(mode="json"))[:16]
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(sim_time_ns=self.sim_time_ns, evaluations=self.evaluations, wall_s=self.wall_s)
+
+
+PROFILES: dict[str, Profile] = {
+    p.name: p
+    for p in (
+        Profile(),
+        Profile(
+            name="quick",
+            train_designs=12,
+            eval_hand_written=4,
+            eval_per_family=1,
+            batch_size=12,
+            drafts=2,
+            repairs=2,
+            variants=4,
+            steps=(30, 15, 15),
+            eval_samples=1,
+            eval_rounds=1,
+            calibration_sims=6,
+            budget_cpu_s={"builds": 40, "simulations": 40, "training": 70, "generation": 40},
+        ),
+    )
+}
+
+
+def profile(name: str) -> Profile:
+    """The profile called `name`; UserError if there is none."""
+    if name not in PROFILES:
+        raise UserError(f"no profile {name!r}; there are {', '.join(sorted(PROFILES))} (see `llm4cov profiles`)")
+    return PROFILES[name]
