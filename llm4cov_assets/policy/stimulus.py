@@ -236,12 +236,12 @@ def draw(rng, width, ones):
         return 1 << rng.randrange(width)
     return rng.getrandbits(min(width, 3))
 
-{write}
+{functions}
 class Bench:
     """The ports of the design, and the few things a stimulus does with them."""
 
     def __init__(self, dut):
-        self.ports = {{name: dut[name] for name in (*INPUTS, *RESETS)}}
+        self.ports = {{name: dut[{path}] for name in (*INPUTS, *RESETS)}}
         self.held = {{}}
 {start}
     def put(self, name, value):
@@ -353,52 +353,80 @@ def _table(name: str, entries: Sequence[tuple[str, int]], comment: str) -> str:
 
 
 def _head(layout: _Layout) -> str:
-    constants = _table("INPUTS", layout.inputs, "port: width in bits") + _table(
-        "RESETS", layout.resets, "port: active level"
-    )
-    imports, start, write, put = "", "", "", "self.ports[name].value = value"
+    names = [name for name, _ in (*layout.inputs, *layout.resets, *layout.clocks)]
+    escaped = not all(name.replace("$", "_").isidentifier() for name in names)
+    path = "path(name)" if escaped else "name"
+    constants = _table("INPUTS", layout.inputs, "port: width in bits")
+    constants += _table("RESETS", layout.resets, "port: active level")
     if layout.arrays:
-        imports += "from cocotb.handle import ArrayObject\n"
         constants += f"ARRAYS = [{', '.join(_quote(name) for name in layout.arrays)}]  # unpacked arrays\n"
-        write = _WRITE
-        put = "write(self.ports[name], value, INPUTS.get(name, 1))"
     if layout.clocks:
-        main = layout.clocks[0][0]
-        timing = f"Inputs change just after a rising edge of {main}, so the design samples them at the next one."
-        imports = "from cocotb.clock import Clock\n" + imports + "from cocotb.triggers import RisingEdge\n"
         constants += _table("CLOCKS", layout.clocks, "port: period in ns, the main clock first")
-        start = _START_CLOCKS
-        wait = '        """Wait for rising edges of the main clock."""\n        await self.clocks[0].cycles(cycles)\n'
-        tick = "self.edge"
-    else:
-        timing = "There is no clock: a cycle is 1 ns for the logic to settle."
-        imports += "from cocotb.triggers import Timer\n"
-        wait = '        """Let the logic settle."""\n        await Timer(cycles, "ns")\n'
-        tick = "self.wait(1)"
+    arrays = "from cocotb.handle import ArrayObject\n" if layout.arrays else ""
+    timing = _CLOCKED if layout.clocks else _SETTLED
     return _HEAD.format(
         title=_quote(f"{layout.name} (top module {layout.top})")[1:-1],
         name=_quote(layout.name),
         top=_quote(layout.top),
-        timing=timing,
-        imports=imports,
+        timing=timing.sentence.format(main=layout.clocks[0][0] if layout.clocks else ""),
+        imports=timing.imports.format(arrays=arrays),
         constants=constants,
-        write=write,
-        start=start,
-        put=put,
-        wait=wait,
-        tick=tick,
+        functions=(_PATH if escaped else "") + (_WRITE if layout.arrays else ""),
+        path=path,
+        start=timing.start.format(path=path),
+        put="write(self.ports[name], value, INPUTS.get(name, 1))"
+        if layout.arrays
+        else "self.ports[name].value = value",
+        wait=timing.wait,
+        tick=timing.tick,
     )
 
 
-_START_CLOCKS = """        for name in INPUTS:
+@dataclass(frozen=True)
+class _Timing:
+    """The parts of a file that depend on whether there is a clock."""
+
+    sentence: str
+    imports: str
+    start: str
+    wait: str
+    tick: str
+
+
+_PATH = '''
+def path(name):
+    """The name by which the simulator knows a port; escaped identifiers keep backslash and space."""
+    return name if name.replace("$", "_").isidentifier() else f"\\\\{name} "
+
+'''
+
+_CLOCKED = _Timing(
+    sentence="Inputs change just after a rising edge of {main}, so the design samples them at the next one.",
+    imports="from cocotb.clock import Clock\n{arrays}from cocotb.triggers import RisingEdge\n",
+    start="""        for name in INPUTS:
             self.put(name, 0)
         for name, active in RESETS.items():
             self.put(name, active)
-        self.clocks = [Clock(dut[name], period, "ns") for name, period in CLOCKS.items()]
+        self.clocks = [Clock(dut[{path}], period, "ns") for name, period in CLOCKS.items()]
         for clock in self.clocks:
             clock.start(start_high=False)
         self.edge = RisingEdge(self.clocks[0].signal)
-"""
+""",
+    wait='''        """Wait for rising edges of the main clock."""
+        await self.clocks[0].cycles(cycles)
+''',
+    tick="self.edge",
+)
+
+_SETTLED = _Timing(
+    sentence="There is no clock: a cycle is 1 ns for the logic to settle.",
+    imports="{arrays}from cocotb.triggers import Timer\n",
+    start="",
+    wait='''        """Let the logic settle."""
+        await Timer(cycles, "ns")
+''',
+    tick="self.wait(1)",
+)
 
 
 def _read_layout(text: str) -> _Layout | None:
