@@ -1,0 +1,324 @@
+"""Read a design from a file or a folder."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pyslang import ast, syntax
+
+from sim.design import Design, DesignError, SourceFile
+from sim.slang import Elaboration, compile_files, first_problem
+
+SOURCE_SUFFIXES = (".v", ".sv")
+HEADER_SUFFIXES = (".vh", ".svh")
+SPECIFICATION_SUFFIXES = (".md", ".txt")
+SETTINGS_FILE = "design.toml"
+
+_KEYS = {
+    "name": str, "top": str, "split": str, "sources": list, "include_dirs": list, "defines": (dict, list),
+    "parameters": dict, "clock": str, "reset": str, "targets": dict, "spec": str,
+}  # fmt: skip
+
+
+def load_design(
+    path: Path,
+    *,
+    name: str | None = None,
+    top: str | None = None,
+    defines: Mapping[str, str] = {},
+    include_dirs: Sequence[Path] = (),
+    parameters: Mapping[str, str] = {},
+) -> Design:
+    """Read the design at `path`: an RTL file, or a folder that is searched recursively.
+
+    In a folder every folder that holds a header is an include folder, `*.md` and `*.txt` are the specification, and
+    an optional `design.toml` may give `name, top, split, sources, include_dirs, defines, parameters, clock, reset,
+    targets, spec`. Arguments win over that file. Sources are put in compile order: packages before their users.
+    The top module is the only module that nobody instantiates, else the one named like the file or folder.
+
+    Raises DesignError, one line that names file, line and mend: nothing at `path`, no RTL there, RTL that does not
+    parse, a module that nobody defines, no top or several, a design.toml that cannot be understood.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise DesignError(f"{path}: no such file or folder; name an RTL file (*.v, *.sv) or a folder with RTL")
+    found = _find(path)
+    order = _compile_order(found.sources, found, {**found.defines, **defines})
+    external = _external_includes(order, found, [Path(folder) for folder in include_dirs])
+    includes = tuple(sorted([*found.includes, *external.files], key=lambda f: f.path))
+    folders = tuple(dict.fromkeys([*found.include_dirs, *external.folders]))
+    all_defines = tuple(sorted({**found.defines, **defines}.items()))
+    all_parameters = tuple(sorted({**found.parameters, **parameters}.items()))
+    stem = path.resolve().stem if path.is_file() else path.resolve().name
+    elaboration = compile_files(order, includes, folders, all_defines)
+    _refuse_syntax_errors(elaboration, found.root)
+    chosen = top or found.top or _choose_top(elaboration, path, stem)
+    elaboration = compile_files(order, includes, folders, all_defines, all_parameters, chosen)
+    _refuse_missing_modules(elaboration, found.root, chosen, path)
+    return Design(
+        name=name or found.name or stem,
+        sources=order,
+        top=chosen,
+        includes=includes,
+        include_dirs=folders,
+        defines=all_defines,
+        parameters=all_parameters,
+        specification=found.specification,
+        clock=found.clock,
+        reset=found.reset,
+        targets=found.targets,
+    )
+
+
+@dataclass
+class _Found:
+    """What lies at the path, before anything is compiled."""
+
+    root: Path
+    sources: list[SourceFile] = field(default_factory=lambda: [])
+    includes: list[SourceFile] = field(default_factory=lambda: [])
+    include_dirs: list[str] = field(default_factory=lambda: [])
+    defines: dict[str, str] = field(default_factory=lambda: {})
+    parameters: dict[str, str] = field(default_factory=lambda: {})
+    name: str | None = None
+    top: str | None = None
+    clock: str | None = None
+    reset: str | None = None
+    targets: tuple[tuple[str, float], ...] = ()
+    specification: str = ""
+
+
+def _read(path: Path, root: Path) -> SourceFile:
+    try:
+        return SourceFile(path.relative_to(root).as_posix(), path.read_bytes())
+    except OSError as error:
+        raise DesignError(f"{path}: cannot be read ({error.strerror}); check the file and its permissions") from None
+
+
+def _find(path: Path) -> _Found:
+    if path.is_file():
+        if path.suffix not in SOURCE_SUFFIXES:
+            raise DesignError(f"{path}: not RTL; name a *.v or *.sv file, or the folder that holds the design")
+        found = _Found(path.parent, [_read(path, path.parent)])
+        for suffix in SPECIFICATION_SUFFIXES:
+            if path.with_suffix(suffix).is_file():
+                found.specification = _read(path.with_suffix(suffix), path.parent).text
+                break
+        return found
+    files = sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p.relative_to(path)))
+    found = _Found(path)
+    settings = _settings(path / SETTINGS_FILE)
+    headers = [p for p in files if p.suffix in HEADER_SUFFIXES]
+    sources = [p for p in files if p.suffix in SOURCE_SUFFIXES]
+    if "sources" in settings:
+        sources = _listed(path, settings["sources"])
+    if not sources:
+        raise DesignError(f"{path}: no RTL found (*.v, *.sv); name the folder that holds the sources")
+    found.sources = [_read(p, path) for p in sources]
+    found.includes = [_read(p, path) for p in headers if p not in sources]
+    found.include_dirs = sorted({p.parent.relative_to(path).as_posix() for p in headers})
+    for folder in settings.get("include_dirs", ()):
+        if not (path / folder).is_dir():
+            raise DesignError(f"{path / SETTINGS_FILE}: include_dirs names {folder!r}, which is not a folder")
+        found.include_dirs.append(PurePosixPath(folder).as_posix())
+    defines = settings.get("defines", {})
+    pairs = defines.items() if isinstance(defines, dict) else (str(d).partition("=")[::2] for d in defines)
+    found.defines = {str(key): _value(value) for key, value in pairs}
+    found.parameters = {str(key): _value(value) for key, value in settings.get("parameters", {}).items()}
+    found.name, found.top = settings.get("name"), settings.get("top")
+    found.clock, found.reset = settings.get("clock"), settings.get("reset")
+    found.targets = tuple(sorted((str(k), float(v)) for k, v in settings.get("targets", {}).items()))
+    if "spec" in settings:
+        spec = path / settings["spec"]
+        if not spec.is_file():
+            raise DesignError(f"{path / SETTINGS_FILE}: spec names {settings['spec']!r}, which is not a file")
+        found.specification = _read(spec, path).text
+    else:
+        texts = [_read(p, path).text for p in files if p.suffix in SPECIFICATION_SUFFIXES]
+        found.specification = "\n\n".join(text.strip() for text in texts)
+    return found
+
+
+def _hidden(relative: Path) -> bool:
+    return any(part.startswith(".") for part in relative.parts)
+
+
+def _value(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """The checked content of design.toml; empty when there is none."""
+    if not path.is_file():
+        return {}
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DesignError(f"{path}: not valid TOML: {error}") from None
+    for key, value in settings.items():
+        if key not in _KEYS:
+            raise DesignError(f"{path}: unknown key {key!r}; known: {', '.join(_KEYS)}")
+        if not isinstance(value, _KEYS[key]):
+            raise DesignError(f"{path}: {key} has the wrong type ({type(value).__name__})")
+    for key, value in settings.get("targets", {}).items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise DesignError(f"{path}: targets.{key} must be a number between 0 and 1")
+    return settings
+
+
+def _listed(path: Path, patterns: Sequence[Any]) -> list[Path]:
+    listed: dict[Path, None] = {}
+    for pattern in patterns:
+        matches = sorted(p for p in path.glob(str(pattern)) if p.is_file())
+        if not matches:
+            raise DesignError(f"{path / SETTINGS_FILE}: sources names {pattern!r}, but no such file is there")
+        listed.update(dict.fromkeys(matches))
+    return list(listed)
+
+
+def _compile_order(sources: Sequence[SourceFile], found: _Found, defines: Mapping[str, str]) -> tuple[SourceFile, ...]:
+    """Packages before the files that use them, files of macros alone first, otherwise the given order."""
+    if len(sources) == 1:
+        return tuple(sources)
+    definers: dict[str, str] = {}
+    used: dict[str, set[str]] = {}
+    included: set[str] = set()
+    macros_only: set[str] = set()
+    for source in sources:
+        unit = compile_files([source], found.includes, found.include_dirs, defines.items())
+        included |= {PurePosixPath(d.path).name for d in unit.tree.getIncludeDirectives()}
+        names = _Packages(unit)
+        definers.update(dict.fromkeys(names.defined, source.path))
+        used[source.path] = names.used
+        if names.empty:
+            macros_only.add(source.path)
+    by_path = {source.path: source for source in sources}
+    for path in [p for p in by_path if PurePosixPath(p).name in included and len(included) > 0]:
+        # a source that another one includes would be compiled twice
+        found.includes.append(by_path.pop(path))
+        found.include_dirs.append(PurePosixPath(path).parent.as_posix())
+    ordered: dict[str, SourceFile] = {}
+    open_paths: set[str] = set()
+
+    def visit(path: str) -> None:
+        if path in ordered or path in open_paths or path not in by_path:
+            return
+        open_paths.add(path)
+        for package in sorted(used[path]):
+            if package in definers:
+                visit(definers[package])
+        ordered[path] = by_path[path]
+
+    for path in sorted(by_path, key=lambda p: p not in macros_only):
+        visit(path)
+    return tuple(ordered.values())
+
+
+class _Packages:
+    """The packages that one file defines and uses; `empty` when it holds directives alone."""
+
+    def __init__(self, unit: Elaboration) -> None:
+        self.defined: set[str] = set()
+        self.used: set[str] = set()
+        self.empty = True
+        unit.tree.root.visit(self._visit)
+
+    def _visit(self, node: Any) -> ast.VisitAction:
+        if isinstance(node, syntax.ModuleDeclarationSyntax):
+            self.empty = False
+            if node.kind == syntax.SyntaxKind.PackageDeclaration:
+                self.defined.add(node.header.name.valueText)
+        elif isinstance(node, syntax.PackageImportItemSyntax):
+            self.used.add(node.package.valueText)
+        elif isinstance(node, syntax.ScopedNameSyntax) and isinstance(node.left, syntax.IdentifierNameSyntax):
+            self.used.add(node.left.identifier.valueText)
+        elif isinstance(node, syntax.MemberSyntax):
+            self.empty = False
+        return ast.VisitAction.Advance
+
+
+@dataclass
+class _External:
+    files: list[SourceFile] = field(default_factory=lambda: [])
+    folders: list[str] = field(default_factory=lambda: [])
+
+
+def _external_includes(sources: Sequence[SourceFile], found: _Found, folders: Sequence[Path]) -> _External:
+    """Included files that are not among the found ones: beside the sources, or in the include folders given."""
+    external = _External()
+    for i, folder in enumerate(folders):
+        if not folder.is_dir():
+            raise DesignError(f"{folder}: not a folder; --include names a folder with headers")
+        inside = folder.resolve().is_relative_to(found.root.resolve())
+        relative = folder.resolve().relative_to(found.root.resolve()).as_posix() if inside else f"include_{i}"
+        external.folders.append(relative)
+    known = {f.path for f in (*sources, *found.includes)}
+    places = [(found.root / d, d) for d in dict.fromkeys(PurePosixPath(s.path).parent.as_posix() for s in sources)]
+    places += [(found.root / d, d) for d in found.include_dirs]
+    places += list(zip(folders, external.folders, strict=True))
+    while True:
+        files = [*found.includes, *external.files]
+        dirs = [*found.include_dirs, *external.folders]
+        unit = compile_files(sources, files, dirs, found.defines.items())
+        new = False
+        for directive in unit.tree.getIncludeDirectives():
+            for real, relative in places:
+                path = PurePosixPath(relative, directive.path).as_posix()
+                if path in known:
+                    break
+                if ".." not in PurePosixPath(directive.path).parts and (real / directive.path).is_file():
+                    external.files.append(SourceFile(path, _read(real / directive.path, real).content))
+                    known.add(path)
+                    new = True
+                    break
+        if not new:
+            return external
+
+
+def _refuse_syntax_errors(elaboration: Elaboration, root: Path) -> None:
+    problem = first_problem(elaboration, elaboration.compilation.getParseDiagnostics())
+    if problem is None:
+        return
+    mend = "mend the syntax there"
+    if problem.code == "CouldNotOpenIncludeFile":
+        mend = "name the folder that holds it with --include or include_dirs in design.toml"
+    elif problem.code == "UnknownDirective":
+        mend = "define it with --define, or include the header that defines it"
+    raise DesignError(f"{root / problem.file}:{problem.line}: {problem.message} in `{problem.source}`; {mend}")
+
+
+def _choose_top(elaboration: Elaboration, path: Path, stem: str) -> str:
+    modules = {
+        d.name
+        for d in elaboration.compilation.getDefinitions()
+        if isinstance(d, ast.DefinitionSymbol) and d.definitionKind == ast.DefinitionKind.Module
+    }
+    roots = sorted(i.name for i in elaboration.compilation.getRoot().topInstances)
+    if not modules:
+        raise DesignError(f"{path}: no module found; name a file or folder that defines one")
+    if len(roots) == 1:
+        return roots[0]
+    if stem in modules:
+        return stem
+    if not roots:
+        raise DesignError(f"{path}: no top module, every module is instantiated; name one with --top: "
+                          f"{', '.join(sorted(modules))}")  # fmt: skip
+    raise DesignError(f"{path}: several modules could be the top ({', '.join(roots)}); choose one with --top NAME")
+
+
+def _refuse_missing_modules(elaboration: Elaboration, root: Path, top: str, path: Path) -> None:
+    if not elaboration.compilation.getRoot().topInstances:
+        names = sorted(d.name for d in elaboration.compilation.getDefinitions() if isinstance(d, ast.DefinitionSymbol))
+        raise DesignError(f"{path}: there is no module {top!r} to be the top; choose one of: {', '.join(names)}")
+    diagnostics = elaboration.compilation.getSemanticDiagnostics()
+    missing = [d for d in diagnostics if "UnknownModule" in str(d.code)]
+    problem = first_problem(elaboration, missing)
+    if problem:
+        raise DesignError(
+            f"{root / problem.file}:{problem.line}: {problem.message} in `{problem.source}`; "
+            "add the file that defines it, or choose another top with --top"
+        )

@@ -1,0 +1,103 @@
+"""Elaboration with pyslang: from file contents to a compilation, and its diagnostics as one-line messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyslang
+from pyslang import ast, parsing, syntax
+
+from sim.design import Design, SourceFile
+
+
+@dataclass(frozen=True)
+class Elaboration:
+    """One compilation unit and everything needed to ask it questions. Line and column numbers start at 1."""
+
+    manager: pyslang.SourceManager
+    tree: syntax.SyntaxTree
+    compilation: ast.Compilation
+
+    def file_line(self, location: pyslang.SourceLocation) -> tuple[str, int]:
+        """File (relative to the design's root) and line of a location; macros count where they are used."""
+        expanded = self.manager.getFullyExpandedLoc(location)
+        return self.manager.getFileName(expanded), self.manager.getLineNumber(expanded)
+
+    def text(self, node: syntax.SyntaxNode | None) -> str:
+        """The source text of a syntax node on one line, comments left out."""
+        if node is None:
+            return ""
+        lines = (line.split("//", 1)[0] for line in str(node).splitlines())
+        return " ".join(" ".join(lines).split())
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An error of the compiler: `code` is pyslang's name for it, `source` the stripped line."""
+
+    code: str
+    file: str
+    line: int
+    message: str
+    source: str
+
+
+def elaborate(design: Design) -> Elaboration:
+    """Compile the design as one compilation unit with its top, parameters and defines. Never raises on bad RTL."""
+    return compile_files(
+        design.sources, design.includes, design.include_dirs, design.defines, design.parameters, design.top
+    )
+
+
+def compile_files(
+    sources: Sequence[SourceFile],
+    includes: Iterable[SourceFile] = (),
+    include_dirs: Sequence[str] = (),
+    defines: Iterable[tuple[str, str]] = (),
+    parameters: Iterable[tuple[str, str]] = (),
+    top: str | None = None,
+) -> Elaboration:
+    """Compile `sources` in their order as one compilation unit; without `top`, uninstantiated modules are roots."""
+    manager = pyslang.SourceManager()
+    for header in includes:
+        manager.assignText(header.path, header.text)
+    buffers = [manager.assignText(source.path, source.text) for source in sources]
+    preprocessor = parsing.PreprocessorOptions()
+    preprocessor.predefines = [f"{name}={value}" if value else name for name, value in defines]
+    preprocessor.additionalIncludePaths = list(include_dirs)
+    options = ast.CompilationOptions()
+    if top:
+        options.topModules = {top}
+    options.paramOverrides = [f"{name}={value}" for name, value in parameters]
+    bag = pyslang.Bag()
+    bag.preprocessorOptions = preprocessor
+    bag.compilationOptions = options
+    tree = syntax.SyntaxTree.fromBuffers(buffers, manager, bag)
+    compilation = ast.Compilation(bag)
+    compilation.addSyntaxTree(tree)
+    return Elaboration(manager, tree, compilation)
+
+
+def first_problem(elaboration: Elaboration, diagnostics: Iterable[pyslang.Diagnostic]) -> Problem | None:
+    """The first error among `diagnostics`; warnings do not count."""
+    engine = pyslang.DiagnosticEngine(elaboration.manager)
+    for diagnostic in diagnostics:
+        if diagnostic.isError():
+            file, line = elaboration.file_line(diagnostic.location)
+            return Problem(
+                str(diagnostic.code).removeprefix("DiagCode(").removesuffix(")"),
+                file,
+                line,
+                engine.formatMessage(diagnostic),
+                _source_line(elaboration, diagnostic.location),
+            )
+    return None
+
+
+def _source_line(elaboration: Elaboration, location: pyslang.SourceLocation) -> str:
+    expanded = elaboration.manager.getFullyExpandedLoc(location)
+    text = elaboration.manager.getSourceText(expanded.buffer)
+    lines = text.rstrip("\0").splitlines()
+    line = elaboration.manager.getLineNumber(expanded)
+    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
