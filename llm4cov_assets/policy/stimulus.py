@@ -94,6 +94,19 @@ def parse(text: str) -> Program | None:
     return program if program is not None and _render(program, layout) == text else None
 
 
+def combine(texts: Sequence[str]) -> str | None:
+    """Return the first file with the segments of the others appended, repeated segments left out.
+
+    Files that `render` did not make, or made for other ports, are skipped; None when the first file is such a one.
+    """
+    layout = _read_layout(texts[0]) if texts else None
+    if layout is None or parse(texts[0]) is None:
+        return None
+    programs = [parse(text) for text in texts if _read_layout(text) == layout]
+    segments = dict.fromkeys(segment for program in programs if program for segment in program.segments)
+    return _render(Program(tuple(segments)), layout)
+
+
 def from_goal(goal: Goal, interface: Interface, rng: Random | None = None) -> Segment:
     """Return the segment that performs the goal's steps with concrete values.
 

@@ -1,0 +1,246 @@
+"""Coverage closure of one design: policies take turns at repairing the best testbench; nothing that helped is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from llm4cov_assets.policy.base import Generation, Policy, State
+from llm4cov_assets.policy.stimulus import combine
+from sim.coverage import difference, popcount, summarise, uncovered, union
+from sim.design import Design
+from sim.identity import content_id
+from sim.simulation import Coverage, CoveragePoint, Simulation, Testbench, UncoveredItem
+
+Simulate = Callable[[Sequence[tuple[Design, Sequence[Testbench]]]], Iterable[tuple[int, list[Simulation]]]]
+"""As `Simulator.run_batches` with its limits and seed bound."""
+
+Points = Callable[[str], Sequence[CoveragePoint]]
+"""As `Simulator.points`: the points of a build, in the order of the bitsets."""
+
+MERGE = "closure/merge"
+"""Name under which the loop's own proposals appear: all accepted testbenches in one file."""
+
+
+@dataclass(frozen=True)
+class ClosureStep:
+    """One proposal and what came of it. `step` counts from 0 (a draft); `new_points` no earlier step had hit;
+    `merged` is the coverage of everything accepted up to and including this step."""
+
+    step: int
+    policy: str
+    state: State
+    generation: Generation
+    simulation: Simulation | None
+    new_points: int
+    accepted: bool
+    merged: float
+
+    @property
+    def next_state(self) -> State | None:
+        """The state after the step; None when the answer was unusable."""
+        if self.generation.testbench is None or self.simulation is None:
+            return None
+        return State(self.state.design, self.generation.testbench, self.simulation)
+
+
+@dataclass(frozen=True)
+class Closure:
+    """The result of `close_coverage`.
+
+    `accepted` are the steps whose testbench hit points that nothing before it had hit, in order; `best` is the state
+    with the highest coverage of a single testbench (None when nothing ran); `merged` is the coverage of all accepted
+    testbenches together and `uncovered` what they leave open. `simulations` are logical ones (as with a cold cache).
+    `stopped` says why the loop ended: `target`, `budget`, `rounds`, `no progress`, `failing` or `interrupted`.
+    """
+
+    design: Design
+    steps: tuple[ClosureStep, ...]
+    best: State | None
+    merged: Coverage
+    merged_points: dict[str, tuple[int, int]]
+    uncovered: tuple[UncoveredItem, ...]
+    simulations: int
+    cached_simulations: int
+    stopped: str
+
+    @property
+    def accepted(self) -> tuple[ClosureStep, ...]:
+        return tuple(step for step in self.steps if step.accepted)
+
+    @property
+    def testbenches(self) -> tuple[Testbench, ...]:
+        """The smallest set that greedy choice finds with the merged coverage of all accepted testbenches, the most
+        useful first."""
+        left = [(s.generation.testbench, s.simulation.hits) for s in self.accepted if s.simulation]
+        chosen: list[Testbench] = []
+        covered = b""
+        while left:
+            testbench, hits = max(left, key=lambda pair: popcount(difference(pair[1], covered)))
+            if not popcount(difference(hits, covered)):
+                break
+            covered = union(covered, hits)
+            if testbench is not None:
+                chosen.append(testbench)
+            left.remove((testbench, hits))
+        return tuple(chosen)
+
+
+def close_coverage(
+    design: Design,
+    policies: Sequence[Policy],
+    simulate: Simulate,
+    *,
+    points: Points,
+    rounds: int = 8,
+    budget_sims: int = 64,
+    seed: int = 0,
+    target: float = 1.0,
+    samples: int = 4,
+    patience: int = 3,
+    progress: Callable[[ClosureStep], None] = lambda step: None,
+) -> Closure:
+    """Run the agentic loop on `design` with a portfolio of policies.
+
+    Round 0 drafts; every later round repairs the best state so far, `samples` proposals from each policy. After each
+    round the accepted testbenches that are stimulus programs are put into one file, which is simulated too and is
+    mostly the next round's state. The loop ends at `target` (merged overall coverage), after `rounds` rounds of
+    repair, `budget_sims` logical simulations, `patience` rounds without a new point, when no draft and no first
+    repair runs at all, or at Ctrl-C, which keeps everything simulated so far. `progress` hears of every step.
+    """
+    campaign = _Campaign(design, simulate, points, budget_sims, seed, target, progress)
+    stopped, idle = "rounds", 0
+    try:
+        for number in range(rounds + 1):
+            before = popcount(campaign.hits)
+            for policy in policies:
+                campaign.propose(policy, number, samples)
+            campaign.merge(number)
+            idle = 0 if popcount(campaign.hits) > before else idle + 1
+            if campaign.reached:
+                stopped = "target"
+                break
+            if campaign.left <= 0:
+                stopped = "budget"
+                break
+            if campaign.best is None and number >= 1:
+                stopped = "failing"
+                break
+            if idle >= patience:
+                stopped = "no progress"
+                break
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    return campaign.result(stopped)
+
+
+@dataclass
+class _Campaign:
+    """What the loop knows so far."""
+
+    design: Design
+    simulate: Simulate
+    points_of: Points
+    budget: int
+    seed: int
+    target: float
+    progress: Callable[[ClosureStep], None]
+    steps: list[ClosureStep] = field(default_factory=list)
+    best: State | None = None
+    hits: bytes = b""
+    points: Sequence[CoveragePoint] = ()
+    merged: float = 0.0
+    cached: int = 0
+    spent: int = 0
+    seen: set[str] = field(default_factory=set)
+
+    @property
+    def left(self) -> int:
+        return self.budget - self.spent
+
+    @property
+    def reached(self) -> bool:
+        return self.best is not None and self.merged >= self.target
+
+    def propose(self, policy: Policy, number: int, samples: int) -> None:
+        """Ask one policy about the best state so far and simulate what is new."""
+        if self.left <= 0 or self.reached:
+            return
+        state = self.best or State(self.design)
+        seed = int(content_id("closure", self.seed, number)[:8], 16)
+        generations = policy.propose([state], samples, seed)
+        self._simulate(policy.name, state, number, generations[: self.left])
+
+    def merge(self, number: int) -> None:
+        """Put the accepted testbenches into one file and simulate it, if that can be better than the best one."""
+        accepted = [step for step in self.steps if step.accepted]
+        if self.best is None or self.best.testbench is None or self.left <= 0 or len(accepted) < 2:
+            return
+        assert self.best.simulation is not None
+        if not popcount(difference(self.hits, self.best.simulation.hits)):
+            return
+        texts = [step.generation.testbench.text for step in accepted if step.generation.testbench]
+        text = combine([self.best.testbench.text, *texts])
+        if text is None:
+            return
+        ids = [step.generation.testbench.testbench_id for step in accepted if step.generation.testbench]
+        prompt = "\n".join(["one file of these testbenches:", *(f"  {i}" for i in ids)])
+        policy_id = content_id("policy", MERGE, 1)
+        generation = Generation(
+            generation_id=content_id("generation", policy_id, self.best.state_id, ids),
+            policy_id=policy_id,
+            state_id=self.best.state_id,
+            sample=0,
+            seed=self.seed,
+            prompt=prompt,
+            answer=text,
+            testbench=Testbench(text),
+        )
+        self._simulate(MERGE, self.best, number, [generation])
+
+    def _simulate(self, policy: str, state: State, number: int, generations: Sequence[Generation]) -> None:
+        fresh = [g.testbench for g in generations if g.testbench and g.testbench.testbench_id not in self.seen]
+        testbenches = list({t.testbench_id: t for t in fresh}.values())
+        found: dict[str, Simulation] = {}
+        if testbenches:
+            self.spent += len(testbenches)
+            self.seen |= {t.testbench_id for t in testbenches}
+            for _, results in self.simulate([(self.design, testbenches)]):
+                found |= {simulation.testbench_id: simulation for simulation in results}
+        self.cached += sum(simulation.cached for simulation in found.values())
+        for generation in generations:
+            simulation = found.pop(generation.testbench.testbench_id, None) if generation.testbench else None
+            self._record(policy, state, number, generation, simulation)
+
+    def _record(
+        self, policy: str, state: State, number: int, generation: Generation, simulation: Simulation | None
+    ) -> None:
+        new = 0
+        if simulation is not None and simulation.running:
+            if not self.points:
+                self.points = self.points_of(simulation.build_id)
+            new = popcount(difference(simulation.hits, self.hits))
+            if new:
+                self.hits = union(self.hits, simulation.hits)
+                self.merged = summarise(self.points, self.hits)[0].overall or 0.0
+            if self.best is None or simulation.score > self.best.score:
+                self.best = State(self.design, generation.testbench, simulation)
+        # the best single testbench counts as accepted even when others together cover as much
+        better = simulation is not None and self.best is not None and self.best.simulation is simulation
+        step = ClosureStep(number, policy, state, generation, simulation, new, new > 0 or better, self.merged)
+        self.steps.append(step)
+        self.progress(step)
+
+    def result(self, stopped: str) -> Closure:
+        coverage, totals, _ = summarise(self.points, self.hits)
+        return Closure(
+            design=self.design,
+            steps=tuple(self.steps),
+            best=self.best,
+            merged=coverage if self.best else Coverage(),
+            merged_points=totals if self.best else {},
+            uncovered=uncovered(self.points, self.hits) if self.best else (),
+            simulations=self.spent,
+            cached_simulations=self.cached,
+            stopped=stopped,
+        )
