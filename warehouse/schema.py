@@ -3,8 +3,9 @@
 Column types: `id` is 16 bytes stored and 32 hex digits wherever a person or a frame sees it; the rest are
 `text`, `int` (64 bit), `float`, `bool`, `timestamp` (UTC), `blob`, `text[]`, `id[]`.
 
-`keyed` tables hold content: the same key is the same row whatever the configuration, and the first writer wins.
-`scoped` tables hold results of one configuration: their keys cover `config_hash`.
+`keyed` tables hold content: the same key is the same row whatever the configuration, and the first writer wins
+(rows of the pipeline before ad hoc ones, which know less about a design).
+`scoped` tables hold results of one configuration: their keys cover `config_hash`, and the latest writer wins.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SCHEMA_VERSION = 1
+
+EFFORT = frozenset({"wall_s", "cpu_s", "latency_s", "retries", "cost_usd", "cached", "cached_simulations"})
+"""Columns that say what a result cost, not what it is: the same work done again may differ in them."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,12 @@ def _table(name: str, key: str, scope: str, comment: str, columns: str) -> Table
 TABLES: dict[str, Table] = {
     t.name: t
     for t in (
+        _table("runs", "run_id", "scoped", "Runs of the pipeline; the latest decides the current configuration.", """
+            run_id text  Dagster run, or another name that is used once
+            profile text  name of the profile
+            settings text  the resolved profile as JSON; its hash is config_hash
+            started_at timestamp  when it started (UTC)
+            """),
         _table("designs", "design_id", "keyed", "Designs as the pipeline sees them, one row per content.", """
             design_id id  identity of sources, options and specification
             rtl_id id  identity of what simulation sees
@@ -97,7 +107,7 @@ TABLES: dict[str, Table] = {
             n_lines int  lines
             text text  content
             """),
-        _table("rejected_designs", "name source reason", "scoped", "What an import did not accept, with the reason.", """
+        _table("rejected_designs", "name source reason", "scoped", "What imports did not accept, and why.", """
             name text  record id or folder name
             source text  where it came from
             reason text  short reason

@@ -1,0 +1,159 @@
+"""Folding parts into the tables of a database: incremental, one transaction, one row a key."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import duckdb
+
+from warehouse import catalog
+from warehouse.errors import WarehouseError
+from warehouse.parts import Part, check_version, read_part
+from warehouse.schema import SCHEMA_VERSION, TABLES, Table
+
+CURRENT = """
+with
+  recorded as (
+    select config_hash, profile, started_at as since
+    from rows.runs
+    order by started_at desc, run_id
+    limit 1
+  ),
+  latest_rows as (
+    select config_hash, max(created_at) as since
+    from (
+      select config_hash, created_at from rows.scores
+      union all
+      select config_hash, created_at from rows.transitions where stage is not null
+    )
+    group by config_hash
+    order by since desc, config_hash
+    limit 1
+  )
+select config_hash, profile, since
+from recorded
+union all
+select config_hash, null, since
+from latest_rows
+where not exists (from recorded)
+"""
+
+
+def create(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the empty tables, views and bookkeeping in an empty database."""
+    connection.execute("begin")
+    catalog.create_tables(connection)
+    connection.execute("create table rows.about (schema_version bigint, tables varchar, catalog varchar)")
+    connection.execute("insert into rows.about values (?, ?, '')", [SCHEMA_VERSION, catalog.tables_fingerprint()])
+    connection.execute("comment on table rows.about is 'Which program made this database.'")
+    connection.execute("commit")
+
+
+def base_is_ours(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the database has the tables of this program; otherwise it has to be built anew."""
+    try:
+        row = connection.execute("select schema_version, tables from rows.about").fetchone()
+    except duckdb.CatalogException:
+        return False
+    if row is not None and row[0] > SCHEMA_VERSION:
+        raise WarehouseError(
+            f"the warehouse is of schema version {row[0]}, this program knows {SCHEMA_VERSION}: use the newer program"
+        )
+    return row is not None and row[1] == catalog.tables_fingerprint()
+
+
+def fold(connection: duckdb.DuckDBPyConnection, parts: Sequence[Part]) -> tuple[int, bool]:
+    """Fold those of `parts` that the database lacks; (their number, whether anything changed)."""
+    known = {name for (name,) in connection.execute("select name from parts").fetchall()}
+    new = [p for p in parts if p.name not in known]
+    vanished = known - {p.name for p in parts}
+    stale = connection.execute("select catalog from rows.about").fetchone() != (catalog.catalog_fingerprint(),)
+    if not new and not vanished and not stale:
+        return 0, False
+    connection.execute("begin")
+    try:
+        by_table: dict[str, list[Part]] = defaultdict(list)
+        for part in new:
+            by_table[part.table].append(part)
+        for name, its_parts in by_table.items():
+            _fold_table(connection, TABLES[name], its_parts)
+        connection.execute("delete from current_configuration")
+        connection.execute(f"insert into current_configuration {CURRENT}")
+        if stale:
+            catalog.create_views(connection)
+            connection.execute("update rows.about set catalog = ?", [catalog.catalog_fingerprint()])
+        connection.execute("commit")
+    except BaseException:
+        connection.execute("rollback")
+        raise
+    return len(new), True
+
+
+def _fold_table(connection: duckdb.DuckDBPyConnection, table: Table, parts: Sequence[Part]) -> None:
+    versions = {p.name: check_version(p) for p in parts}
+    paths = [str(p.path) for p in parts]
+    try:
+        _insert(connection, table, paths)
+        connection.execute(
+            "insert into parts"
+            " select v.name, ?, m.num_rows, v.n_bytes, v.version"
+            " from (select unnest(?) as name, unnest(?) as path, unnest(?) as n_bytes, unnest(?) as version) as v"
+            " join parquet_file_metadata(?) as m on m.file_name = v.path",
+            [
+                table.name,
+                [p.name for p in parts],
+                paths,
+                [p.path.stat().st_size for p in parts],
+                [versions[p.name] for p in parts],
+                paths,
+            ],
+        )
+    except duckdb.Error:
+        for part in parts:
+            read_part(part)  # names the damaged one
+        raise
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, table: Table, paths: Sequence[str]) -> None:
+    """Insert the rows of the files; where a key occurs more than once, keep the one that comes first in `_order`."""
+    key = ", ".join(f'"{k}"' for k in table.key)
+    names = ", ".join(f'"{c.name}"' for c in table.all_columns)
+    source = "read_parquet($paths, union_by_name = true, filename = true, file_row_number = true)"
+    connection.execute(
+        f"create or replace temp table incoming as select filename, file_row_number, {key}, {_order(table)} as place"
+        f" from {source} qualify row_number() over (partition by {key} order by place, filename, file_row_number) = 1",
+        {"paths": list(paths)},
+    )
+    same = " and ".join(f'standing."{k}" = incoming."{k}"' for k in table.key)
+    stored = f"(select {key}, {_order(table)} as place from rows.{table.name})"
+    connection.execute(
+        f"create or replace temp table overtaken as select incoming.*, incoming.place < standing.place as wins"
+        f" from incoming join {stored} as standing on {same}"
+    )
+    counts = connection.execute("select count(*) filter (wins), count(*) filter (not wins) from overtaken").fetchone()
+    wins, loses = counts or (0, 0)
+    if loses:
+        connection.execute(f"delete from incoming using overtaken as standing where not standing.wins and {same}")
+    if wins:
+        same_stored = " and ".join(f'overtaken."{k}" = stored."{k}"' for k in table.key)
+        connection.execute(
+            f"delete from rows.{table.name} as stored using overtaken where overtaken.wins and {same_stored}"
+        )
+    connection.execute(
+        f"insert into rows.{table.name} by name select {names} from {source}"
+        " semi join incoming using (filename, file_row_number)",
+        {"paths": list(paths)},
+    )
+    connection.execute("drop table incoming")
+    connection.execute("drop table overtaken")
+
+
+def _order(table: Table) -> str:
+    """What decides between rows of one key: ad hoc rows last; then the first or the latest; then by content."""
+    sign = "" if table.scope == "keyed" else "-"
+    return (
+        "{'adhoc': partition_key is not distinct from 'adhoc',"
+        f" 'at': {sign}epoch_us(created_at), 'config': config_hash, 'asset': coalesce(asset_key, ''),"
+        " 'partition': coalesce(partition_key, ''), 'code': coalesce(code_version, '')}"
+    )

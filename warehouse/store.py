@@ -1,0 +1,143 @@
+"""The store: the one way in and out of the warehouse for the pipeline and the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from warehouse import frames, parts
+from warehouse.errors import WarehouseError
+from warehouse.publish import Published, Publisher
+from warehouse.reading import open_public
+from warehouse.schema import TABLES, Table
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where rows come from; the same for every row of one write.
+
+    `stage` is null outside the stages, `partition_key` is the design batch, `adhoc` for the command line, or null
+    for unpartitioned assets.
+    """
+
+    stage: int | None
+    config_hash: str
+    dagster_run_id: str | None = None
+    asset_key: str | None = None
+    partition_key: str | None = None
+    code_version: str | None = None
+
+
+class Store:
+    """The warehouse below `home`. Safe to use from many processes at once; nothing it wrote is ever replaced."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = Path(home)
+        self.parts = self.home / "parts"
+        self.publisher = Publisher(self.home)
+
+    @property
+    def public(self) -> Path:
+        """The DuckDB file that people read: `<home>/trajectories.duckdb`."""
+        return self.publisher.public
+
+    def write(self, table: str, frame: pl.DataFrame, provenance: Provenance) -> int:
+        """Store the rows of `frame` as one part and return how many they are.
+
+        `frame` has the columns of the table without provenance; ids are 32 hex digits. A key that occurs twice in
+        the frame is stored once. Rows that a part with the same provenance holds already (run, time and effort
+        apart) are not written again. Raises WarehouseError for wrong columns, types or values, and when the part
+        cannot be written; nothing is stored then.
+        """
+        definition = _table(table)
+        if not provenance.config_hash or "/" in provenance.config_hash:
+            raise WarehouseError(f"{table}: {provenance.config_hash!r} is no config_hash")
+        rows = frames.checked(definition, frame)
+        if rows.is_empty():
+            return 0
+        rows = rows.unique(list(definition.key), keep="first", maintain_order=True).with_columns(
+            pl.lit(provenance.stage, pl.Int64).alias("stage"),
+            pl.lit(provenance.config_hash).alias("config_hash"),
+            pl.lit(datetime.now(UTC).replace(tzinfo=None), pl.Datetime("us")).alias("created_at"),
+            pl.lit(provenance.dagster_run_id, pl.String).alias("dagster_run_id"),
+            pl.lit(provenance.asset_key, pl.String).alias("asset_key"),
+            pl.lit(provenance.partition_key, pl.String).alias("partition_key"),
+            pl.lit(provenance.code_version, pl.String).alias("code_version"),
+        )
+        parts.write_part(
+            self.parts,
+            definition,
+            parts.partition_folder(provenance.partition_key),
+            provenance.config_hash,
+            frames.to_arrow(definition, rows),
+        )
+        return frame.height
+
+    def read(
+        self,
+        table: str,
+        *,
+        stage: int | None = None,
+        config_hash: str | None = None,
+        asset_key: str | None = None,
+        partition_key: str | None = None,
+    ) -> pl.DataFrame:
+        """The rows of a table, from parts, with provenance; None leaves a filter out.
+
+        One row a key: of keyed tables the first that was written, of scoped tables the latest. The order depends on
+        the content alone (partition, then part, then place in the part), not on when things were written.
+        """
+        definition = _table(table)
+        wanted = {"stage": stage, "config_hash": config_hash, "asset_key": asset_key, "partition_key": partition_key}
+        rows = self._rows(definition, partition_key, config_hash)
+        for name, value in wanted.items():
+            rows = rows if value is None else rows.filter(pl.col(name) == value)
+        return _one_row_a_key(definition, rows)
+
+    def _rows(self, table: Table, partition_key: str | None, config_hash: str | None) -> pl.DataFrame:
+        folder = None if partition_key is None else parts.partition_folder(partition_key)
+        for _ in range(10):  # compaction may remove a part between listing and reading
+            try:
+                found = [parts.read_part(p) for p in parts.list_parts(self.parts, [table.name], folder, config_hash)]
+            except FileNotFoundError:
+                continue
+            if not found:
+                return frames.empty(table)
+            return frames.from_arrow(table, pa.concat_tables(found, promote_options="default"))
+        raise WarehouseError(f"parts of {table.name} vanish while they are read: what deletes files in {self.parts}?")
+
+    def publish(self, force: bool = False) -> Published:
+        """Bring new parts into the public file; at most once in 10 s unless `force`. See `Publisher.publish`."""
+        return self.publisher.publish(force)
+
+    def rebuild(self) -> Published:
+        """Make the public file anew from the parts alone."""
+        return self.publisher.rebuild()
+
+    def query(self, sql: str) -> pl.DataFrame:
+        """Run one statement on the public file, read-only; an empty home is published first."""
+        if not self.public.exists():
+            self.publish(force=True)
+        with open_public(self.public) as connection:
+            return connection.sql(sql).pl()
+
+
+def _table(name: str) -> Table:
+    if name not in TABLES:
+        raise WarehouseError(f"no table {name!r}; there are {', '.join(TABLES)}")
+    return TABLES[name]
+
+
+def _one_row_a_key(table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+    order = [
+        pl.col("partition_key").eq_missing("adhoc"),
+        pl.col("created_at").dt.epoch("us") * (1 if table.scope == "keyed" else -1),
+        *(pl.col(name).fill_null("") for name in ("config_hash", "asset_key", "partition_key", "code_version")),
+    ]
+    numbered = rows.with_row_index("place")
+    kept = numbered.sort(order, maintain_order=True).unique(list(table.key), keep="first", maintain_order=True)
+    return kept.sort("place").drop("place")
