@@ -1,0 +1,207 @@
+"""What all asset bodies share: read rows, call a pure function, write rows, say what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from llm4cov_assets.assets import budget, progress
+from llm4cov_assets.assets.finished import Finished, Record, work_key
+from llm4cov_assets.assets.resources import ProfileResource, WarehouseResource
+from llm4cov_assets.errors import UserError
+from llm4cov_assets.home import home
+from llm4cov_assets.profiles import Profile
+from sim.identity import content_id, sha256
+from warehouse.schema import EFFORT, TABLES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from warehouse.store import Store
+
+COSTS = ("simulations_run", "simulations_from_cache", "builds_run", "generations_run", "generations_from_cache",
+         "training_steps_run", "cpu_s")  # fmt: skip
+"""Metadata that counts work done by this run; all 0 when the result was there already."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an asset body returns: rows per table, and metadata for people."""
+
+    tables: Mapping[str, pl.DataFrame]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    logical_simulations: int = 0
+
+
+@dataclass(frozen=True)
+class Work:
+    """One asset and partition being materialised. `partition` is None for unpartitioned assets."""
+
+    profile: Profile
+    store: Store
+    finished: Finished
+    asset: str
+    stage: int | None
+    partition: str | None
+    code_version: str
+    run_id: str
+    reporter: progress.Reporter
+
+    def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
+        """Rows that `asset` wrote to `table` for this configuration, one partition or all."""
+        return self.store.read(table, config_hash=self.profile.config_hash, asset_key=asset, partition_key=partition)
+
+    def seed(self, *what: Any) -> int:
+        """A seed of its own for this asset, from the profile's seed."""
+        return int(content_id("seed", self.profile.seed, self.asset, *what)[:8], 16)
+
+    @contextmanager
+    def task(self, what: str, total: int, unit: str) -> Iterator[progress.Task]:
+        """Show a piece of work of known size."""
+        where = f" [{self.partition}]" if self.partition else ""
+        with self.reporter.task(f"{self.asset}{where}: {what}", total, unit) as task:
+            yield task
+
+
+def materialise(
+    context: dg.AssetExecutionContext,
+    profile: ProfileResource,
+    warehouse: WarehouseResource,
+    body: Callable[[Work], Outcome],
+    *,
+    stage: int | None = None,
+    extra: Callable[[Work], str] = lambda work: "",
+) -> dg.MaterializeResult:
+    """Run `body` for every partition of this run whose result is not there yet, and describe the result.
+
+    `extra` names anything outside the upstream assets that the result depends on (for example files on disk).
+    A UserError becomes a failure with its one-line message and no retries.
+    """
+    partitions: list[str | None] = list(context.partition_keys) if context.assets_def.partitions_def else [None]
+    try:
+        works = [_work(context, profile, warehouse, stage, context.asset_key, partition) for partition in partitions]
+        upstream = sorted(key.to_user_string() for key in context.assets_def.asset_deps[context.asset_key])
+        results = [_once(work, body, upstream, extra(work)) for work in works]
+    except UserError as error:
+        raise dg.Failure(description=str(error), allow_retries=False) from error
+    if len(results) == 1:
+        version, metadata = results[0]
+        return dg.MaterializeResult(data_version=dg.DataVersion(version), metadata=metadata)
+    for partition, (_, metadata) in zip(partitions, results, strict=True):
+        context.add_asset_metadata(metadata, partition_key=partition)
+    return dg.MaterializeResult(data_version=dg.DataVersion(content_id([version for version, _ in results])))
+
+
+def check(
+    context: dg.AssetCheckExecutionContext,
+    profile: ProfileResource,
+    warehouse: WarehouseResource,
+    offenders: Callable[[Work], pl.DataFrame],
+    *,
+    stage: int | None = None,
+) -> dg.AssetCheckResult:
+    """Check that `offenders` finds no row in any partition of this run; the first ones are shown.
+
+    A check that is run on its own looks at every finished partition.
+    """
+    import polars as pl
+
+    op = context.op_execution_context
+    (asset,) = {key.asset_key for key in op.selected_asset_check_keys}
+    partitions = list(op.partition_keys) if op.has_partition_key else [None]
+    if partitions == [None] and (finished := Finished(home(), profile.resolved().config_hash).partitions(asset.to_user_string())):
+        partitions = finished
+    found = pl.concat([offenders(_work(op, profile, warehouse, stage, asset, p)) for p in partitions])
+    shown = {"first": dg.MetadataValue.md(markdown_table(found.head(10)))} if found.height else {}
+    return dg.AssetCheckResult(passed=found.is_empty(), metadata={"offending_rows": found.height, **shown})
+
+
+def _work(
+    context: dg.OpExecutionContext | dg.AssetExecutionContext,
+    profile: ProfileResource,
+    warehouse: WarehouseResource,
+    stage: int | None,
+    asset: dg.AssetKey,
+    partition: str | None,
+) -> Work:
+    settings = profile.resolved()
+    return Work(
+        profile=settings,
+        store=warehouse.store(),
+        finished=Finished(home(), settings.config_hash),
+        asset=asset.to_user_string(),
+        stage=stage,
+        partition=partition,
+        code_version=context.assets_def.code_versions_by_key.get(asset) or "",
+        run_id=context.run_id,
+        reporter=progress.current() or progress.LogReporter(context.log),
+    )
+
+
+def markdown_table(frame: pl.DataFrame) -> str:
+    """A frame as a markdown table."""
+    lines = ["| " + " | ".join(frame.columns) + " |", "|" + " --- |" * frame.width]
+    for row in frame.iter_rows():
+        cells = (f"{v:.3f}" if isinstance(v, float) else "" if v is None else str(v) for v in row)
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _once(work: Work, body: Callable[[Work], Outcome], upstream: list[str], extra: str) -> tuple[str, dict[str, Any]]:
+    """Materialise one partition unless its result is there; returns its data version and metadata."""
+    key = work_key(work.code_version, work.finished.versions(upstream, work.partition), extra)
+    record = work.finished.get(work.asset, work.partition)
+    if record and record.key == key and _is_stored(work, record):
+        budget.spend(record.logical_simulations)
+        return record.data_version, _described(record.metadata | dict.fromkeys(COSTS, 0)) | {"reused": record.run_id}
+    outcome = body(work)
+    rows = _write(work, outcome.tables)
+    metadata = dict.fromkeys(COSTS, 0) | {"config_hash": work.profile.config_hash} | dict(outcome.metadata)
+    metadata |= {f"rows/{table}": n for table, n in rows.items()}
+    version = data_version(outcome.tables)
+    record = Record(key, version, rows, metadata, work.run_id, outcome.logical_simulations)
+    work.finished.put(work.asset, work.partition, record)
+    return version, _described(metadata)
+
+
+def _described(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata as Dagster shows it: `{"markdown": text}` becomes markdown, tables and plots included."""
+    return {k: dg.MetadataValue.md(v["markdown"]) if isinstance(v, dict) else v for k, v in metadata.items()}
+
+
+def _write(work: Work, tables: Mapping[str, pl.DataFrame]) -> dict[str, int]:
+    from warehouse.store import Provenance
+
+    provenance = Provenance(
+        work.stage, work.profile.config_hash, work.run_id, work.asset, work.partition, work.code_version
+    )
+    for table, frame in tables.items():
+        work.store.write(table, frame, provenance)
+    return {table: frame.height for table, frame in tables.items()}
+
+
+def _is_stored(work: Work, record: Record) -> bool:
+    """Parts of a finished result are still in the store (somebody may have deleted them)."""
+    from warehouse.parts import list_parts, partition_folder
+
+    folder = partition_folder(work.partition)
+    return all(
+        list_parts(work.store.parts, [table], folder, work.profile.config_hash)
+        for table, n in record.rows.items()
+        if n
+    )
+
+
+def data_version(tables: Mapping[str, pl.DataFrame]) -> str:
+    """Content hash of a result: keys of content tables, all columns but the effort of the others; any row order."""
+    parts = {}
+    for name, frame in sorted(tables.items()):
+        table = TABLES[name]
+        lasting = list(table.key) if table.scope == "keyed" else [c for c in frame.columns if c not in EFFORT]
+        order = [c for c in table.key if c != "config_hash"]
+        parts[name] = sha256(frame.select(lasting).sort(order).write_json().encode())
+    return content_id("data", parts)
