@@ -31,3 +31,7 @@ create or replace macro bitset_list(hits) as
     range(8 * octet_length(hits)),
     lambda i: get_bit(hits::bit, (8 * (i // 8) + 7 - i % 8)::integer) = 1
   );
+
+-- whether a status with its coverage counts as running; everything else is failing
+create or replace macro is_running(status, coverage) as
+  status in ('passed', 'test_failed') or (status = 'timeout' and coalesce(coverage, 0) > 0);
