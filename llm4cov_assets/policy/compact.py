@@ -1,0 +1,309 @@
+"""The compact text that the small student reads and writes.
+
+Prompt:  `new p3 h2 p0 w1 g0 p0 1 p3 >= a5 ; p0 0 x 0c g1 p3 0f do`
+         `new` for a draft or `add` for a repair, the data inputs under aliases with their widths, then up to three goals. Each goal has the steps that lead to
+         it from reset: conditions on inputs (no relation means equal) and, after `x`, for how many cycles they hold.
+Answer:  `r 64 g0 p0 1 p3 a5 ; p0 0 x 0c g1 p3 0f`
+         bursts of random stimulus, then for each goal the values to drive, step by step.
+
+Numbers are hexadecimal. Conditions that one relation on a whole port cannot say (bit selects, several conditions on
+one port) are shown as a value that meets them; strict relations as inclusive ones. The names of the design's ports
+and goals stay outside the text: a `Prompt` keeps them, and turns the answer into segments of a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
+
+from llm4cov_assets.policy import tokens as t
+from llm4cov_assets.policy.aim import satisfy
+from llm4cov_assets.policy.grammar import MAX_BURSTS, MAX_STEPS, Shape
+from llm4cov_assets.policy.stimulus import Action, Burst, Drive, Segment
+from sim.conditions import Constraint
+
+if TYPE_CHECKING:
+    from sim.elaborate import Interface
+    from sim.goals import Goal
+
+FORMAT_VERSION = 1
+"""Changes when the same state gives another prompt, or the same answer another program."""
+
+GOAL_TOKENS = 72
+"""Tokens of one goal's steps, in the prompt and in the answer; longer goals are left out."""
+
+PROMPT_TOKENS = 2 + 2 * len(t.ALIASES) + len(t.TAGS) * (1 + GOAL_TOKENS)
+ANSWER_TOKENS = 3 * MAX_BURSTS + len(t.TAGS) * (1 + GOAL_TOKENS) + 1
+
+MAX_CYCLES = 255
+"""Cycles that one count of two digits can say."""
+
+
+class NotExpressible(Exception):
+    """A goal or a segment that the compact text cannot say. The message is a short reason, fit for counting."""
+
+
+class Condition(NamedTuple):
+    """One condition on a whole port: `relation` is empty for equality."""
+
+    port: str
+    relation: str
+    value: int
+
+
+class GoalStep(NamedTuple):
+    conditions: tuple[Condition, ...]
+    cycles: int
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What is asked, and how to read the answer. `ports` maps aliases to (port, width in bits), in listed order;
+    `goals` are those tagged g0, g1, ..."""
+
+    repair: bool
+    ports: dict[str, tuple[str, int]]
+    goals: tuple[Goal, ...]
+    steps: tuple[tuple[GoalStep, ...], ...]
+
+    @cached_property
+    def symbols(self) -> list[str]:
+        found = [t.ADD if self.repair else t.NEW]
+        for alias, (_, width) in self.ports.items():
+            found += [alias, t.width_symbol(width)]
+        for tag, steps in zip(t.TAGS, self.steps, strict=False):
+            found += [tag, *self._goal_symbols(steps)]
+        return [*found, t.DO]
+
+    @cached_property
+    def text(self) -> str:
+        return t.join(self.symbols)
+
+    @cached_property
+    def ids(self) -> list[int]:
+        return [t.TOKEN_ID[s] for s in self.symbols]
+
+    @property
+    def shape(self) -> Shape:
+        """What the grammar needs to know."""
+        return Shape({alias: width for alias, (_, width) in self.ports.items()}, len(self.goals))
+
+    @cached_property
+    def _alias_of(self) -> dict[str, str]:
+        return {port: alias for alias, (port, _) in self.ports.items()}
+
+    @cached_property
+    def _order(self) -> dict[str, int]:
+        return {port: number for number, (port, _) in enumerate(self.ports.values())}
+
+    def _value(self, port: str, value: int) -> list[str]:
+        return t.value_symbols(value, t.digits_of(self.ports[self._alias_of[port]][1]))
+
+    def _goal_symbols(self, steps: Sequence[GoalStep]) -> list[str]:
+        found: list[str] = []
+        for number, step in enumerate(steps):
+            found += [t.THEN] if number else []
+            for port, relation, value in sorted(step.conditions, key=lambda c: self._order[c.port]):
+                found += [self._alias_of[port], *([relation] if relation else []), *self._value(port, value)]
+            found += _hold(step.cycles, empty=not step.conditions)
+        return found
+
+    def answer(self, bursts: Sequence[Burst], segments: Sequence[tuple[int, Segment]]) -> str:
+        """Write bursts, and segments with the numbers of the goals they aim at, as an answer without end token.
+
+        Raises NotExpressible when a segment drives a port that has no alias, or is too long.
+        """
+        found: list[str] = []
+        for burst in bursts[:MAX_BURSTS]:
+            found += [t.BURST, *t.value_symbols(min(burst.cycles, MAX_CYCLES), 2)]
+        for number, segment in segments:
+            found += [t.TAGS[number], *self._segment_symbols(segment)]
+        if not found:
+            raise NotExpressible("empty answer")
+        return t.join(found)
+
+    def _segment_symbols(self, segment: Segment) -> list[str]:
+        steps = [step for action in segment.actions for step in _split(action)]
+        found: list[str] = []
+        for number, (values, cycles) in enumerate(steps):
+            found += [t.THEN] if number else []
+            for port, value in sorted(values, key=lambda v: self._order.get(v[0], 0)):
+                if port not in self._alias_of:
+                    raise NotExpressible("segment drives a port without an alias")
+                found += [self._alias_of[port], *self._value(port, value)]
+            found += _hold(cycles, empty=not values)
+        if not steps or len(found) > GOAL_TOKENS or len(steps) > MAX_STEPS:
+            raise NotExpressible("segment is empty or too long")
+        return found
+
+    def segments(self, answer: str, rng: Random) -> tuple[Segment, ...]:
+        """Read a legal answer. `rng` gives the seeds of the bursts."""
+        found: list[Segment] = []
+        words = iter(answer.split())
+        label, actions = "", list[Action]()
+        values, cycles = list[tuple[str, int]](), 1
+
+        def close_step() -> None:
+            if label:
+                actions.append(Drive(tuple(values), cycles))
+
+        def close_segment() -> None:
+            close_step()
+            if label:
+                found.append(Segment(label, tuple(actions)))
+
+        for word in words:
+            if word == t.BURST:
+                burst = Burst(rng.getrandbits(32), int(next(words), 16))
+                found.append(Segment(f"{burst.cycles} random cycles", (burst,)))
+            elif word in t.TAGS:
+                close_segment()
+                label, actions, values, cycles = self.goals[t.TAGS.index(word)].label, [], [], 1
+            elif word == t.THEN:
+                close_step()
+                values, cycles = [], 1
+            elif word == t.HOLD:
+                cycles = int(next(words), 16)
+            else:
+                values.append((self.ports[word][0], int(next(words), 16)))
+        close_segment()
+        return tuple(found)
+
+
+def _hold(cycles: int, empty: bool) -> list[str]:
+    """`x 0c`; nothing for one cycle, unless the step would be empty."""
+    return [t.HOLD, *t.value_symbols(cycles, 2)] if cycles != 1 or empty else []
+
+
+def _split(action: Action) -> list[tuple[tuple[tuple[str, int], ...], int]]:
+    """An action as steps of at most MAX_CYCLES."""
+    if not isinstance(action, Drive):
+        raise NotExpressible(f"segment has a {type(action).__name__.lower()} after its start")
+    steps, values, left = [], action.values, action.cycles
+    while True:
+        steps.append((values, min(left, MAX_CYCLES)))
+        values, left = (), left - MAX_CYCLES
+        if left <= 0:
+            return steps
+
+
+def goal_steps(goal: Goal, interface: Interface) -> tuple[GoalStep, ...]:
+    """The goal's steps as conditions on whole ports.
+
+    Follows `stimulus.from_goal`: undriven ports are left out, and a reset that a step asserts is released by the next
+    step that says nothing about it. Raises NotExpressible for wide ports and for goals that are too long.
+    """
+    widths = {port.name: port.width for port in interface.data_inputs}
+    idle = {reset.port: 1 if reset.active_low else 0 for reset in interface.resets}
+    widths |= dict.fromkeys(idle, 1)
+    current = dict.fromkeys(widths, 0) | idle
+    steps: list[GoalStep] = []
+    for step in goal.steps:
+        wanted: dict[str, list[Constraint]] = {}
+        for constraint in step.constraints:
+            if constraint.port in widths:
+                wanted.setdefault(constraint.port, []).append(constraint)
+        conditions: list[Condition] = []
+        for port, found in wanted.items():
+            if widths[port] > 4 * t.MAX_DIGITS:
+                raise NotExpressible("goal needs a wide port")
+            value = satisfy(found, widths[port], current[port])
+            conditions.append(_condition(port, widths[port], found, value))
+            current[port] = value
+        for port, level in idle.items():
+            if port not in wanted and current[port] != level:
+                conditions.append(Condition(port, "", level))
+                current[port] = level
+        cycles = max(1, step.cycles)
+        steps.append(GoalStep(tuple(conditions), min(cycles, MAX_CYCLES)))
+        while (cycles := cycles - MAX_CYCLES) > 0:
+            steps.append(GoalStep((), min(cycles, MAX_CYCLES)))
+    n_tokens = sum(_n_tokens(step, widths) for step in steps) + len(steps) - 1
+    if not steps or n_tokens > GOAL_TOKENS or len(steps) > MAX_STEPS:
+        raise NotExpressible("goal is empty or too long")
+    return tuple(steps)
+
+
+def _n_tokens(step: GoalStep, widths: dict[str, int]) -> int:
+    values = sum(1 + bool(c.relation) + t.digits_of(widths[c.port]) for c in step.conditions)
+    return values + len(_hold(step.cycles, empty=not step.conditions))
+
+
+def _condition(port: str, width: int, constraints: Sequence[Constraint], value: int) -> Condition:
+    """One relation if one says it all, else the value that meets the constraints."""
+    top = (1 << width) - 1
+    if len(constraints) == 1 and constraints[0].high is None:
+        op, bound = constraints[0].op, constraints[0].value
+        match op:
+            case "<" | "<=":
+                bound -= op == "<"
+                if 0 < bound < top:
+                    return Condition(port, "<=", bound)
+            case ">" | ">=":
+                bound += op == ">"
+                if 0 < bound < top:
+                    return Condition(port, ">=", bound)
+            case "!=" if width > 1 and 0 <= bound <= top:
+                edge = {0: Condition(port, ">=", 1), top: Condition(port, "<=", top - 1)}
+                return edge.get(bound, Condition(port, "!=", bound))
+            case _:
+                pass
+    return Condition(port, "", value & top)
+
+
+def ports_of(steps: Iterable[GoalStep]) -> list[str]:
+    """Ports that the conditions name, in order of appearance."""
+    return list(dict.fromkeys(c.port for step in steps for c in step.conditions))
+
+
+def build_prompt(
+    interface: Interface, goals: Sequence[Goal], rng: Random, *, repair: bool, extra_ports: Sequence[str] = ()
+) -> Prompt:
+    """A prompt for the first goals that fit (at most len(TAGS)), with fresh aliases.
+
+    All data inputs get an alias as long as there are enough; the ports that goals or `extra_ports` name come first.
+    Goals that cannot be said are passed over.
+    """
+    widths = {port.name: port.width for port in interface.data_inputs}
+    widths |= {reset.port: 1 for reset in interface.resets}
+    chosen: list[tuple[Goal, tuple[GoalStep, ...]]] = []
+    named = list(dict.fromkeys(extra_ports))
+    for goal in goals:
+        if len(chosen) == len(t.TAGS):
+            break
+        try:
+            steps = goal_steps(goal, interface)
+        except NotExpressible:
+            continue
+        wider = list(dict.fromkeys([*named, *ports_of(steps)]))
+        if len(wider) <= len(t.ALIASES):
+            named = wider
+            chosen.append((goal, steps))
+    narrow = [port.name for port in interface.data_inputs if port.width <= 4 * t.MAX_DIGITS]
+    listed = list(dict.fromkeys([*named, *narrow]))[: len(t.ALIASES)]
+    rng.shuffle(listed)
+    aliases = rng.sample(t.ALIASES, len(listed))
+    return Prompt(
+        repair,
+        {alias: (port, widths[port]) for alias, port in zip(aliases, listed, strict=True)},
+        tuple(goal for goal, _ in chosen),
+        tuple(steps for _, steps in chosen),
+    )
+
+
+def focus(goals: Sequence[Goal], tried: Iterable[str], rng: Random) -> list[Goal]:
+    """The goals in the order in which a prompt should name them: the useful first, but drawn, so that samples differ.
+
+    `tried` are labels that the testbench aims at already, in vain as the goal is still uncovered: they come later.
+    """
+    vain = set(tried)
+
+    def key(ranked: tuple[int, Goal]) -> float:
+        rank, goal = ranked
+        weight = (0.25 if goal.label in vain else 1.0) / (rank + 4)
+        return rng.expovariate(weight)  # sorting by it draws without replacement, by weight
+
+    return [goal for _, goal in sorted(enumerate(goals), key=key)]
