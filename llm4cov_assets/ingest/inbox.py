@@ -1,0 +1,77 @@
+"""The inbox: a folder into which people drop designs. Pure functions; the sensor that calls them decides nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from sim.identity import content_id, sha256
+from sim.load import SOURCE_SUFFIXES
+
+UNFINISHED_SUFFIXES = (".part", ".tmp", ".crdownload", ".swp", ".filepart")
+
+
+class InboxEntry(NamedTuple):
+    """A design folder or RTL file in the inbox; `content_hash` covers the paths and bytes of all its files."""
+
+    name: str
+    content_hash: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class PartitionChanges:
+    """`add` holds new batches by name. `inactive` names batches whose design is no longer in the inbox, or changed;
+    their partitions stay, since results hang on them."""
+
+    add: dict[str, InboxEntry]
+    inactive: list[str]
+
+
+def scan_inbox(folder: Path, *, now: float | None = None, settle_s: float = 2.0) -> list[InboxEntry]:
+    """Designs in `folder`, by name. Left out: hidden entries, other files than RTL, empty folders, and entries still
+    changing, that is with a file younger than `settle_s` seconds or one that a copy or download has not finished."""
+    if not folder.is_dir():
+        return []
+    moment = time.time() if now is None else now
+    entries = []
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or not (path.is_dir() or path.suffix in SOURCE_SUFFIXES):
+            continue
+        try:
+            files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+            ages = [moment - p.stat().st_mtime for p in (path, *files)]
+            if not files or min(ages) < settle_s or any(p.suffix in UNFINISHED_SUFFIXES for p in files):
+                continue
+            parts = [[p.relative_to(folder).as_posix(), sha256(p.read_bytes())] for p in files if not _hidden(p, path)]
+        except OSError:
+            # it went away or may not be read yet: the next scan sees it
+            continue
+        entries.append(InboxEntry(path.stem if path.is_file() else path.name, content_id("inbox", parts), path))
+    return entries
+
+
+def _hidden(path: Path, root: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(root.parent).parts[1:])
+
+
+def batch_name(name: str, content_hash: str, version: str) -> str:
+    """Name of the batch (and partition) of one dropped design; new content or a new version is a new batch."""
+    safe = "".join(c if c.isalnum() or c in "_-." else "-" for c in name)
+    return f"inbox-{safe}-{content_hash[:8]}-v{version}"
+
+
+def partition_changes(found: Sequence[InboxEntry], existing: Iterable[str], version: str = "1") -> PartitionChanges:
+    """What must be added to the partitions `existing` so that every entry of `found` has its batch.
+
+    Partitions that do not belong to the inbox are left alone. Nothing is ever deleted.
+    """
+    wanted = {batch_name(e.name, e.content_hash, version): e for e in found}
+    known = set(existing)
+    return PartitionChanges(
+        add={name: entry for name, entry in wanted.items() if name not in known},
+        inactive=sorted(n for n in known if n.startswith("inbox-") and n not in wanted),
+    )

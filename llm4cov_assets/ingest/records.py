@@ -1,0 +1,41 @@
+"""A design with its place in the experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sim.design import Design
+
+HAND_WRITTEN = "hand_written"
+SEEN_FAMILIES = "seen_families"
+HELD_OUT_FAMILIES = "held_out_families"
+
+
+@dataclass(frozen=True)
+class DesignRecord:
+    """`split` is train, eval, inbox or adhoc; `kind` hand_written, generated or imported; `cluster` the unit of the
+    bootstrap (a hand-written or imported design by itself, or a generator family); `benchmark` the kind of evaluation
+    design, empty for the others; `source` where the design came from."""
+
+    design: Design
+    split: str
+    kind: str
+    cluster: str
+    benchmark: str = ""
+    source: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.design.name
+
+
+def batches(records: Sequence[DesignRecord], batch_size: int, prefix: str) -> dict[str, list[DesignRecord]]:
+    """Cut `records` into batches of at most `batch_size`, named `prefix-000`, `prefix-001`, ... in order."""
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+    digits = max(3, len(str(len(records) // batch_size)))
+    return {
+        f"{prefix}-{i // batch_size:0{digits}d}": list(records[i : i + batch_size])
+        for i in range(0, len(records), batch_size)
+    }

@@ -1,0 +1,126 @@
+"""Which designs there are: the bundled corpus, the generated sets of a profile, imported ones, and any path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+
+from llm4cov_assets.errors import UserError
+from llm4cov_assets.ingest.generator import HELD_OUT, GeneratedDesign, by_name, families, fingerprint, generate
+from llm4cov_assets.ingest.kept import kept_designs
+from llm4cov_assets.ingest.records import HAND_WRITTEN, HELD_OUT_FAMILIES, SEEN_FAMILIES, DesignRecord
+from llm4cov_assets.profiles import Profile
+from sim.design import Design
+from sim.load import load_design
+
+CORPUS = Path(__file__).resolve().parent.parent / "corpus"
+EVALUATION_SEED = 0
+EVALUATION_STREAM = "e"
+
+
+@lru_cache(maxsize=1)
+def corpus_designs() -> tuple[Design, ...]:
+    """The bundled hand-written designs, by name."""
+    folders = sorted(p for p in CORPUS.iterdir() if p.is_dir() and not p.name.startswith((".", "_")))
+    return tuple(load_design(folder) for folder in folders)
+
+
+def _record(generated: GeneratedDesign, split: str, benchmark: str = "") -> DesignRecord:
+    return DesignRecord(generated.design, split, "generated", generated.family, benchmark, generated.source)
+
+
+def training_families(profile: Profile) -> list[str]:
+    """Families that the profile trains on: those that match its glob, held-out ones never."""
+    found = [f for f in families(profile.train_families) if f not in HELD_OUT]
+    if not found:
+        raise UserError(f"train_families {profile.train_families!r} leaves only held-out ones ({', '.join(HELD_OUT)})")
+    return found
+
+
+def training_set(profile: Profile) -> list[DesignRecord]:
+    """The generated training designs of `profile`. None has the RTL of an evaluation design.
+
+    A larger `train_designs` only adds designs at the end.
+    """
+    names = training_families(profile)
+    glob = ",".join(names)
+    taken = {fingerprint(g.design) for g in _evaluation(profile, names)}
+    spare = len(taken)
+    drawn = generate(profile.train_designs + spare, glob, profile.seed)
+    kept = [g for g in drawn if fingerprint(g.design) not in taken][: profile.train_designs]
+    return [_record(g, "train") for g in kept if fnmatchcase(g.design.name, profile.designs_glob)]
+
+
+def _evaluation(profile: Profile, names: Sequence[str]) -> list[GeneratedDesign]:
+    return [
+        g for family in names for g in generate(profile.eval_per_family, family, EVALUATION_SEED, EVALUATION_STREAM)
+    ]
+
+
+def evaluation_set(profile: Profile) -> list[DesignRecord]:
+    """The evaluation designs of `profile`: hand-written ones, then unseen parameters of the families it trains on,
+    then the families that it never trains on. They are the same for every seed of the profile."""
+    records = [
+        DesignRecord(d, "eval", "hand_written", d.name, HAND_WRITTEN, f"corpus:{d.name}")
+        for d in corpus_designs()[: profile.eval_hand_written]
+    ]
+    records += [_record(g, "eval", SEEN_FAMILIES) for g in _evaluation(profile, training_families(profile))]
+    records += [_record(g, "eval", HELD_OUT_FAMILIES) for g in _evaluation(profile, HELD_OUT)]
+    return [r for r in records if fnmatchcase(r.name, profile.designs_glob)]
+
+
+def known_records(home: Path, profile: Profile) -> list[DesignRecord]:
+    """Every design that has a name: the profile's sets and what was imported, by kind and name."""
+    corpus = [
+        DesignRecord(d, "eval", "hand_written", d.name, HAND_WRITTEN, f"corpus:{d.name}") for d in corpus_designs()
+    ]
+    generated = [r for r in (*evaluation_set(profile), *training_set(profile)) if r.kind == "generated"]
+    imported = [r for batch in kept_designs(home).values() for r in batch]
+    return [*corpus, *generated, *imported]
+
+
+def find_design(
+    text: str,
+    home: Path,
+    *,
+    top: str | None = None,
+    defines: Mapping[str, str] = {},
+    include_dirs: Sequence[Path] = (),
+    parameters: Mapping[str, str] = {},
+) -> Design:
+    """The design that a person means by `text`: a name (bundled, generated or imported), a folder or an RTL file.
+
+    A name wins over a path of the same spelling unless `text` has a slash or an RTL suffix. The other arguments
+    override what the design says itself. Raises UserError or DesignError.
+    """
+    path = Path(text).expanduser()
+    if not ("/" in text or path.suffix in (".v", ".sv")):
+        named = _by_name(text, home)
+        if named is not None:
+            if include_dirs:
+                raise UserError(f"--include does not apply to the stored design {text!r}; name its folder or file")
+            return replace(
+                named,
+                top=top or named.top,
+                defines=tuple(sorted({**dict(named.defines), **defines}.items())),
+                parameters=tuple(sorted({**dict(named.parameters), **parameters}.items())),
+            )
+        if not path.exists():
+            raise UserError(f"no design {text!r}: neither a known name (`llm4cov designs list`) nor a file or folder")
+    return load_design(path, top=top, defines=defines, include_dirs=include_dirs, parameters=parameters)
+
+
+def _by_name(name: str, home: Path) -> Design | None:
+    if (CORPUS / name).is_dir() and name:
+        return next((d for d in corpus_designs() if d.name == name), None)
+    generated = by_name(name)
+    if generated is not None:
+        return generated.design
+    for batch in reversed(kept_designs(home).values()):
+        for record in batch:
+            if record.name == name:
+                return record.design
+    return None
