@@ -48,9 +48,9 @@ class _Scripted:
         return content_id("policy", self.name, asdict(self), SCRIPTED_VERSION, RENDER_VERSION)
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The settings by name, for people and for the table `policies`."""
-        return asdict(self)
+    def settings(self) -> str:
+        """The settings in one line, for people."""
+        return " ".join(f"{name}={value}" for name, value in asdict(self).items())
 
     def segments(self, state: State, analysis: Analysis, rng: Random) -> tuple[Segments, Segments]:
         """The segments kept from the state's testbench and the new ones after them, drawn with `rng` alone."""

@@ -1,0 +1,233 @@
+"""What `sim`, `close` and `cache` print for people. Results go to stdout, progress to stderr."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from sim.simulation import METRICS, SIDE_METRICS, Simulation, UncoveredItem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from llm4cov_assets.learning.closure import Closure, ClosureStep
+    from sim.design import Design
+
+_LINES = 40
+"""Uncovered source lines shown; all of them are in `--json`."""
+
+
+def say(text: str) -> None:
+    """One line of progress on stderr."""
+    Console(stderr=True, highlight=False).print(escape(text))
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """A spinner on stderr while the block runs; nothing when stderr is no terminal."""
+    console = Console(stderr=True)
+    with console.status(escape(text)) if console.is_terminal else nullcontext():
+        yield
+
+
+def simulation(design: Design, testbench: Path, result: Simulation, log: Path) -> None:
+    """The result of one simulation: status, metrics, what is uncovered, and where the log is."""
+    console = Console(highlight=False)
+    colour = "green" if result.status == "passed" else "yellow" if result.running else "red"
+    origin = "from the cache" if result.cached else f"{result.cpu_s:.2f} CPU s"
+    console.print(
+        f"[bold]{escape(design.name)}[/] with {escape(testbench.name)}: [bold {colour}]{result.status}[/]"
+        f"  ({origin}, {result.sim_time_ns:,} ns simulated, {escape(result.simulator)})"
+    )
+    if result.coverage.overall is None:
+        console.print(escape(result.feedback.strip()))
+    else:
+        console.print(metrics(result.coverage.as_dict(), result.points, result.metrics_unavailable))
+        console.print(uncovered(result.uncovered))
+    if result.status not in ("passed", "design_error") and result.log.strip():
+        console.print("[dim]end of the log:[/]")
+        for line in result.log.rstrip().splitlines()[-12:]:
+            console.print(f"  [dim]{escape(line)}[/]")
+    console.print(f"[dim]log: {escape(str(log))}   simulation {result.simulation_id}[/]")
+
+
+def metrics(
+    coverage: Mapping[str, float | None], points: Mapping[str, Sequence[int]], unavailable: Mapping[str, str]
+) -> Table:
+    """A table of the metrics: share, points hit of all, and a bar; `overall` first."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for metric in ("overall", *METRICS, *SIDE_METRICS):
+        share = coverage.get(metric)
+        if share is None:
+            reason = unavailable.get(metric)
+            if reason:
+                table.add_row(metric, "–", "", f"[dim]{escape(reason)}[/]")
+            continue
+        hit, total = points.get(metric, (0, 0))
+        filled = round(share * 30)
+        count = f"{hit}/{total}" if total else ""
+        table.add_row(metric, f"{100 * share:.1f} %", count, "█" * filled + "[dim]░[/]" * (30 - filled))
+    return table
+
+
+def uncovered(items: Sequence[UncoveredItem]) -> Group:
+    """The uncovered points by file and source line, toggles counted per line."""
+    files: dict[str, dict[int, tuple[str, list[str]]]] = {}
+    for item in items:
+        _, kinds = files.setdefault(item.file, {}).setdefault(item.line, (item.source, []))
+        kinds.append(item.what if item.metric != "toggle" else "toggle")
+    shown, lines = 0, []
+    total = sum(len(found) for found in files.values())
+    if total:
+        lines.append(f"[bold]uncovered[/]: {len(items)} points on {total} lines")
+    for name, found in sorted(files.items()):
+        if shown >= _LINES:
+            break
+        lines.append(f"[cyan]{escape(name)}[/]")
+        for number, (source, kinds) in sorted(found.items())[: _LINES - shown]:
+            counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+            what = ", ".join(f"{kind} ×{n}" if n > 1 else kind for kind, n in counts.items())
+            lines.append(f"{number:6}  {escape(source[:90])}  [dim]{escape(what[:120])}[/]")
+            shown += 1
+    if total > shown:
+        lines.append(f"[dim]… and {total - shown} more lines (--json has all)[/]")
+    return Group(*lines)
+
+
+@contextmanager
+def closing(budget: int) -> Iterator[Callable[[ClosureStep], None]]:
+    """A live line of the loop on stderr; yields what to call for every step."""
+    console = Console(stderr=True, highlight=False)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=console)
+    task = bar.add_task("drafts", total=budget)
+
+    def heard(step: ClosureStep) -> None:
+        if step.simulation is not None:
+            bar.advance(task)
+        round_name = "drafts" if step.step == 0 else f"round {step.step}"
+        bar.update(task, description=f"{round_name}, {step.policy}, merged coverage {100 * step.merged:.1f} %")
+        if step.new_points and not console.is_terminal:
+            console.print(f"{round_name}: {step.policy} +{step.new_points} points, {100 * step.merged:.1f} %")
+
+    with Live(bar, console=console, transient=True) if console.is_terminal else nullcontext():
+        yield heard
+
+
+def closure(summary: Mapping[str, Any], out: Path | None) -> None:
+    """The result of a closure run."""
+    console = Console(highlight=False)
+    best = summary["best"]
+    console.print(
+        f"[bold]{escape(summary['design'])}[/]: stopped by {summary['stopped']} after {summary['rounds']} rounds, "
+        f"{summary['simulations']} simulations ({summary['cached_simulations']} from the cache)"
+    )
+    if best is None:
+        console.print("[red]no testbench ran[/]; the first errors:")
+        for error in summary["errors"]:
+            console.print(f"  {escape(error)}")
+        return
+    console.print(metrics(summary["merged"], summary["points"], {}))
+    console.print(f"best single testbench: {100 * best['overall']:.1f} % ({best['testbench_id']}, {best['policy']})")
+    console.print(f"{len(summary['testbenches'])} testbenches give the merged coverage")
+    console.print(uncovered([UncoveredItem(**item) for item in summary["uncovered"]]))
+    console.print(f"[dim]written to {escape(str(out))}[/]" if out else "[dim]--out DIR writes the testbenches[/]")
+
+
+def closure_summary(result: Closure) -> dict[str, Any]:
+    """What `close --json` prints and `summary.json` holds."""
+    best = result.best
+    origin = {s.generation.testbench.testbench_id: s.policy for s in result.steps[::-1] if s.generation.testbench}
+    single = best.simulation if best else None
+    failing = {s.simulation.status: s.simulation.feedback for s in result.steps if s.simulation}
+    return {
+        "design": result.design.name,
+        "design_id": result.design.design_id,
+        "stopped": result.stopped,
+        "rounds": max((step.step for step in result.steps), default=0),
+        "simulations": result.simulations,
+        "cached_simulations": result.cached_simulations,
+        "merged": result.merged.as_dict(),
+        "points": {metric: list(counts) for metric, counts in result.merged_points.items()},
+        "best": {
+            "overall": single.score,
+            "coverage": single.coverage.as_dict(),
+            "status": single.status,
+            "testbench_id": single.testbench_id,
+            "simulation_id": single.simulation_id,
+            "policy": origin.get(single.testbench_id, ""),
+        }
+        if single
+        else None,
+        "testbenches": [
+            {"testbench_id": t.testbench_id, "policy": origin.get(t.testbench_id, "")} for t in result.testbenches
+        ],
+        "steps": [
+            {
+                "step": step.step,
+                "policy": step.policy,
+                "testbench_id": step.generation.testbench.testbench_id if step.generation.testbench else None,
+                "status": step.simulation.status if step.simulation else None,
+                "overall": step.simulation.score if step.simulation else None,
+                "new_points": step.new_points,
+                "accepted": step.accepted,
+                "merged": step.merged,
+            }
+            for step in result.steps
+        ],
+        "uncovered": [vars(item) for item in result.uncovered],
+        "errors": [] if single else [f"{status}: {text.strip()[:400]}" for status, text in failing.items()],
+    }
+
+
+def write_closure(result: Closure, summary: Mapping[str, Any], out: Path) -> None:
+    """Write `best.*`, the testbenches of the merged coverage, `summary.json` and `summary.md` into `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    best = result.best.testbench if result.best else None
+    files = {f"testbench_{n}": t for n, t in enumerate(result.testbenches, 1)} | ({"best": best} if best else {})
+    for stem, testbench in files.items():
+        suffix = ".py" if testbench.language == "cocotb" else ".sv"
+        (out / f"{stem}{suffix}").write_text(testbench.text, encoding="utf-8")
+    (out / "summary.json").write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (out / "summary.md").write_text(_markdown(summary, sorted(files)), encoding="utf-8")
+
+
+def _markdown(summary: Mapping[str, Any], files: Sequence[str]) -> str:
+    lines = [
+        f"# Coverage of {summary['design']}",
+        "",
+        f"Stopped by {summary['stopped']} after {summary['rounds']} rounds and {summary['simulations']} simulations.",
+        "",
+        "| metric | merged | best testbench |",
+        "| --- | --- | --- |",
+    ]
+    single = summary["best"]["coverage"] if summary["best"] else {}
+    for metric, share in summary["merged"].items():
+        if share is not None:
+            alone = single.get(metric)
+            lines.append(f"| {metric} | {100 * share:.1f} % | {'–' if alone is None else f'{100 * alone:.1f} %'} |")
+    lines += ["", "Files: " + (", ".join(files) or "none") + ".", "", f"## Uncovered ({len(summary['uncovered'])})", ""]
+    for item in summary["uncovered"]:
+        lines.append(f"- `{item['file']}:{item['line']}` {item['metric']} {item['what']}: `{item['source']}`")
+    return "\n".join([*lines, ""])
+
+
+def cache(folder: Path, sizes: Mapping[str, Mapping[str, int]]) -> None:
+    """The sizes of the caches."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("", "entries", "size"):
+        table.add_column(column, justify="left" if not column else "right")
+    for name, found in sizes.items():
+        table.add_row(name, f"{found['entries']:,}", f"{found['bytes'] / 1e6:,.1f} MB")
+    console = Console(highlight=False)
+    console.print(f"[dim]{escape(str(folder))}[/]")
+    console.print(table)

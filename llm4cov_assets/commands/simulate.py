@@ -1,0 +1,208 @@
+"""`llm4cov sim`, `llm4cov close` and `llm4cov cache`: simulation from the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from llm4cov_assets.errors import UserError
+
+if TYPE_CHECKING:
+    from sim.design import Design
+    from sim.simulation import Language, Testbench
+
+DesignArgument = Annotated[str, typer.Argument(metavar="DESIGN", help="name in the warehouse, folder or RTL file")]
+TopOption = Annotated[str | None, typer.Option("--top", help="top module")]
+DefineOption = Annotated[list[str] | None, typer.Option("--define", "-D", help="NAME or NAME=VALUE", metavar="NAME=V")]
+IncludeOption = Annotated[list[Path] | None, typer.Option("--include", "-I", help="include folder")]
+ParamOption = Annotated[list[str] | None, typer.Option("--param", help="NAME=VALUE of the top", metavar="NAME=V")]
+JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object on stdout")]
+
+
+def mount(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    from llm4cov_assets.commands import doctor
+
+    app.command("sim")(simulate)
+    app.command("close")(close)
+    app.command("cache")(cache)
+    app.command("doctor")(doctor.doctor)
+
+
+def simulate(
+    design: DesignArgument,
+    testbench: Annotated[
+        Path, typer.Argument(metavar="TESTBENCH", help="cocotb (.py) or SystemVerilog (.sv, .v) file")
+    ],
+    timeout: Annotated[float | None, typer.Option(help="wall-clock limit of the run, s (the build has none)")] = None,
+    seed: Annotated[int, typer.Option(help="random seed of the simulation")] = 0,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="simulate even if the result is known")] = False,
+    retry_faults: Annotated[bool, typer.Option("--retry-faults", help="run stored machine faults again")] = False,
+    language: Annotated[str | None, typer.Option(help="cocotb or systemverilog; by the file's name")] = None,
+    top: TopOption = None,
+    define: DefineOption = None,
+    include: IncludeOption = None,
+    param: ParamOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Simulate one testbench on one design and show its coverage. Exit code 0 only when it passed."""
+    from dataclasses import replace
+
+    from llm4cov_assets.commands import adhoc, show
+    from llm4cov_assets.home import home
+    from sim.simulation import Limits
+    from sim.simulator import Simulator
+
+    bench = _read_testbench(testbench, language)
+    subject = find(design, top, define, include, param)
+    limits = Limits()
+    if timeout is not None:
+        if timeout <= 0:
+            raise UserError(f"--timeout {timeout:g}: must be more than 0 seconds")
+        limits = replace(limits, wall_s=timeout, cpu_s=timeout)
+    with Simulator(home(), workers=1, retry_faults=retry_faults, read_cache=not no_cache) as simulator:
+        with show.working(f"simulating {testbench.name} on {subject.name}"):
+            [result] = simulator.run_many(subject, [bench], limits=limits, seed=seed)
+        adhoc.record_simulations(subject, [bench], [result], simulator)
+    if as_json:
+        print(json.dumps(result.as_json(), ensure_ascii=False))
+    else:
+        log = home() / "reports" / "logs" / f"{result.simulation_id}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(result.log, encoding="utf-8")
+        show.simulation(subject, testbench, result, log)
+    raise typer.Exit(0 if result.status == "passed" else 1)
+
+
+def close(
+    design: DesignArgument,
+    rounds: Annotated[int, typer.Option(min=0, help="repair rounds after the drafts")] = 8,
+    policy: Annotated[list[str] | None, typer.Option(help="policy, more than once for a portfolio")] = None,
+    budget_sims: Annotated[int, typer.Option(min=1, help="logical simulations, at most")] = 64,
+    samples: Annotated[int, typer.Option(min=1, help="proposals of each policy in a round")] = 4,
+    target: Annotated[float, typer.Option(min=0.0, max=1.0, help="merged coverage that is enough")] = 1.0,
+    seed: Annotated[int, typer.Option(help="seed of the policies")] = 0,
+    out: Annotated[Path | None, typer.Option(help="folder for the testbenches and the summary")] = None,
+    top: TopOption = None,
+    define: DefineOption = None,
+    include: IncludeOption = None,
+    param: ParamOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the best testbenches for one design. Ctrl-C keeps what there is. Exit code 1 when no testbench runs."""
+    from functools import partial
+
+    from llm4cov_assets.commands import adhoc, show
+    from llm4cov_assets.home import home
+    from llm4cov_assets.learning import closure
+    from llm4cov_assets.policy.portfolio import portfolio
+    from sim.simulation import Limits
+    from sim.simulator import Simulator
+
+    subject = find(design, top, define, include, param)
+    policies = portfolio(policy or (), home())
+    show.say(f"{subject.name}: closing with {', '.join(p.name for p in policies)}")
+    with Simulator(home()) as simulator, show.closing(budget_sims) as progress:
+        result = closure.close_coverage(
+            subject,
+            policies,
+            partial(simulator.run_batches, limits=Limits(), seed=seed),
+            points=simulator.points,
+            rounds=rounds,
+            budget_sims=budget_sims,
+            seed=seed,
+            target=target,
+            samples=samples,
+            progress=progress,
+        )
+        adhoc.record_closure(result, policies, simulator)
+    summary = show.closure_summary(result)
+    if out is not None:
+        show.write_closure(result, summary, out)
+    if as_json:
+        print(json.dumps(summary, ensure_ascii=False))
+    else:
+        show.closure(summary, out)
+    raise typer.Exit(0 if result.best is not None else 1)
+
+
+def cache(as_json: JsonOption = False) -> None:
+    """How much is cached below LLM4COV_HOME: simulations, builds and checkpoints."""
+    from llm4cov_assets.commands import show
+    from llm4cov_assets.home import home
+
+    folder = home()
+    sizes = {name: _usage(folder / path, depth) for name, (path, depth) in _CACHES.items()}
+    if as_json:
+        print(json.dumps({"home": str(folder), **sizes}))
+    else:
+        show.cache(folder, sizes)
+
+
+_CACHES = {
+    "simulations": ("cache/simulations", 2),
+    "builds": ("builds", 1),
+    "generations": ("cache/generations", 2),
+    "checkpoints": ("checkpoints", 1),
+}
+"""Where each kind of entry lies below the home, and at which depth the entries are."""
+
+
+def _usage(folder: Path, depth: int) -> dict[str, int]:
+    """Entries (files or folders at `depth`) and bytes below `folder`."""
+    files = [path for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
+    entries = {path.relative_to(folder).parts[:depth] for path in files}
+    return {"entries": len(entries), "bytes": sum(path.stat().st_size for path in files)}
+
+
+def find(
+    design: str,
+    top: str | None = None,
+    define: Sequence[str] | None = None,
+    include: Sequence[Path] | None = None,
+    param: Sequence[str] | None = None,
+) -> Design:
+    """The design that a DESIGN argument and its options name; DesignError or UserError if there is none."""
+    from llm4cov_assets.ingest import find_design
+
+    return find_design(
+        design,
+        top=top,
+        defines=_pairs("--define", define, "1"),
+        include_dirs=list(include or ()),
+        parameters=_pairs("--param", param, None),
+    )
+
+
+def _pairs(option: str, texts: Sequence[str] | None, default: str | None) -> dict[str, str]:
+    pairs: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not name.strip() or (not equals and default is None):
+            raise UserError(f"{option} {text}: write NAME=VALUE")
+        pairs[name.strip()] = value if equals else default
+    return pairs
+
+
+_LANGUAGES: dict[str, Language] = {".py": "cocotb", ".sv": "systemverilog", ".v": "systemverilog"}
+
+
+def _read_testbench(path: Path, language: str | None) -> Testbench:
+    from sim.simulation import Testbench
+
+    if language not in (None, "cocotb", "systemverilog"):
+        raise UserError(f"--language {language}: must be cocotb or systemverilog")
+    chosen = language or _LANGUAGES.get(path.suffix)
+    if chosen is None:
+        raise UserError(f"{path}: cannot tell the language by the name; add --language cocotb or systemverilog")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text (byte {error.start}); a testbench is one text file") from error
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}; name a testbench file (.py or .sv)") from error
+    return Testbench(text, "cocotb" if chosen == "cocotb" else "systemverilog")
