@@ -1,8 +1,9 @@
 """The compact text that the small student reads and writes.
 
 Prompt:  `new p3 h2 p0 w1 g0 p0 1 p3 >= a5 ; p0 0 x 0c g1 p3 0f do`
-         `new` for a draft or `add` for a repair, the data inputs under aliases with their widths, then up to three goals. Each goal has the steps that lead to
-         it from reset: conditions on inputs (no relation means equal) and, after `x`, for how many cycles they hold.
+         `new` for a draft or `more` for a repair, the data inputs under aliases with their widths, then up to three
+         goals. Each goal has the steps that lead to it from reset: conditions on inputs (no relation means equal)
+         and, after `x`, for how many cycles they hold.
 Answer:  `r 64 g0 p0 1 p3 a5 ; p0 0 x 0c g1 p3 0f`
          bursts of random stimulus, then for each goal the values to drive, step by step.
 
@@ -71,7 +72,7 @@ class Prompt:
 
     @cached_property
     def symbols(self) -> list[str]:
-        found = [t.ADD if self.repair else t.NEW]
+        found = [t.MORE if self.repair else t.NEW]
         for alias, (_, width) in self.ports.items():
             found += [alias, t.width_symbol(width)]
         for tag, steps in zip(t.TAGS, self.steps, strict=False):

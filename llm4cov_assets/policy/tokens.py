@@ -7,7 +7,7 @@ and a value of a given width always has the same number of tokens.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,15 +27,15 @@ DIGITS = tuple("0123456789abcdef")
 WIDTHS = ("w1", *(f"h{i}" for i in range(1, MAX_DIGITS + 1)))
 """Width of a port: one bit, or that many hex digits."""
 
-PAD, EOS, NEW, ADD, DO, THEN, HOLD, BURST = "<pad>", "<eos>", "new", "add", "do", ";", "x", "r"
+PAD, EOS, NEW, MORE, DO, THEN, HOLD, BURST = "<pad>", "<eos>", "new", "more", "do", ";", "x", "r"
 RELATIONS = ("!=", "<=", ">=")
 
-VOCABULARY = (PAD, EOS, NEW, ADD, DO, THEN, HOLD, BURST, *RELATIONS, *DIGITS, *WIDTHS, *TAGS, *ALIASES)
+VOCABULARY = (PAD, EOS, NEW, MORE, DO, THEN, HOLD, BURST, *RELATIONS, *DIGITS, *WIDTHS, *TAGS, *ALIASES)
 TOKEN_ID = {token: number for number, token in enumerate(VOCABULARY)}
 PAD_ID, EOS_ID = TOKEN_ID[PAD], TOKEN_ID[EOS]
 
-# a word of letters up to f only, a symbol with a letter beyond f, a relation, or else one character (a digit or `;`)
-_SYMBOL = r"<pad>|<eos>|add|[a-f]*[g-z][a-z]*[0-9]*|[!<>]=|\S"
+# a symbol with a letter beyond f, a relation, or else one character (a digit or `;`)
+_SYMBOL = r"<pad>|<eos>|[a-f]*[g-z][a-z]*[0-9]*|[!<>]=|\S"
 
 
 def encode(text: str) -> list[int]:
