@@ -1,0 +1,85 @@
+"""Which repairs and drafts are worth learning from: the rejection filter (LLM4Cov, arXiv 2602.16953)."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sim.simulation import METRICS
+
+EPSILON = 1e-9
+"""Differences of fractions below this are rounding."""
+
+NOT_PASSED, METRIC_FALLS, NO_GAIN, BELOW_FLOOR, NOT_BEST, REPAIRS_ONLY = (
+    "not_passed", "metric_falls", "no_gain", "below_floor", "not_best", "repairs_only",
+)  # fmt: skip
+"""Values of `reject_reason`, in the order in which they are given; empty for an accepted row."""
+
+
+def judge(candidates: pl.DataFrame, tau: float = 0.01, floor: float | None = None) -> pl.DataFrame:
+    """Add `accepted` and `reject_reason` to repairs.
+
+    A repair is kept if it `passed`, its gain is at least `tau`, no single metric falls, and its coverage is at least
+    `floor` (stage 0 only; None is no floor). A failing state that becomes `passed` with coverage always counts as a
+    gain.
+
+    Columns read: `running_before`, `status_after`, `score_before`, `score_after` (0 when failing), and
+    `<metric>_before`, `<metric>_after` for line, branch, expression and toggle (null when failing or without points).
+    """
+    rescued = ~pl.col("running_before") & (pl.col("score_after") > 0)
+    gained = (pl.col("score_after") - pl.col("score_before") >= tau - EPSILON) | rescued
+    falls = pl.any_horizontal(
+        (pl.col(f"{m}_after").fill_null(0.0) < pl.col(f"{m}_before") - EPSILON).fill_null(False) for m in METRICS
+    )
+    high_enough = pl.lit(True) if floor is None else pl.col("score_after") >= floor - EPSILON
+    reason = (
+        pl.when(pl.col("status_after") != "passed")
+        .then(pl.lit(NOT_PASSED))
+        .when(falls)
+        .then(pl.lit(METRIC_FALLS))
+        .when(~gained)
+        .then(pl.lit(NO_GAIN))
+        .when(~high_enough)
+        .then(pl.lit(BELOW_FLOOR))
+        .otherwise(pl.lit(""))
+    )
+    return candidates.with_columns(reject_reason=reason).with_columns(accepted=pl.col("reject_reason") == "")
+
+
+def keep_best(judged: pl.DataFrame, per_design: int) -> pl.DataFrame:
+    """Reject all accepted repairs of a design but the best `per_design`; 0 is no limit.
+
+    The best has the highest coverage, then the highest gain, then the smallest `transition_id`.
+    """
+    gain = pl.col("score_after") - pl.col("score_before")
+    return _limited(judged, per_design, [-pl.col("score_after"), -gain, pl.col("transition_id")])
+
+
+def direct_examples(drafts: pl.DataFrame, floor: float, *, per_design: int = 1, stage: int = 0) -> pl.DataFrame:
+    """Add `accepted` and `reject_reason` to drafts: the best `passed` draft of a design with coverage of at least
+    `floor`, in stages 0 and 1; later stages train on repairs only.
+
+    `per_design` keeps that many, 0 all of them (the small student needs every accepted pair). Columns read:
+    `design_id, transition_id, status_after, score_after`.
+    """
+    reason = (
+        pl.when(pl.lit(stage > 1))
+        .then(pl.lit(REPAIRS_ONLY))
+        .when(pl.col("status_after") != "passed")
+        .then(pl.lit(NOT_PASSED))
+        .when(pl.col("score_after") < floor - EPSILON)
+        .then(pl.lit(BELOW_FLOOR))
+        .otherwise(pl.lit(""))
+    )
+    judged = drafts.with_columns(reject_reason=reason).with_columns(accepted=pl.col("reject_reason") == "")
+    return _limited(judged, per_design, [-pl.col("score_after"), pl.col("transition_id")])
+
+
+def _limited(judged: pl.DataFrame, per_design: int, order: list[pl.Expr]) -> pl.DataFrame:
+    if per_design <= 0:
+        return judged
+    place = pl.struct(~pl.col("accepted"), *(e.alias(f"by{i}") for i, e in enumerate(order)))
+    surplus = pl.col("accepted") & (place.rank("ordinal").over("design_id") > per_design)
+    return judged.with_columns(
+        accepted=pl.col("accepted") & ~surplus,
+        reject_reason=pl.when(surplus).then(pl.lit(NOT_BEST)).otherwise(pl.col("reject_reason")),
+    )
