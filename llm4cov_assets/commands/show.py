@@ -112,9 +112,9 @@ def closing(budget: int) -> Iterator[Callable[[ClosureStep], None]]:
     task = bar.add_task("drafts", total=budget)
 
     def heard(step: ClosureStep) -> None:
-        if step.simulation is not None:
+        if step.logical:
             bar.advance(task)
-        round_name = "drafts" if step.step == 0 else f"round {step.step}"
+        round_name = "drafts" if step.round == 0 else f"round {step.round}"
         bar.update(task, description=f"{round_name}, {step.policy}, merged coverage {100 * step.merged:.1f} %")
         if step.new_points and not console.is_terminal:
             console.print(f"{round_name}: {step.policy} +{step.new_points} points, {100 * step.merged:.1f} %")
@@ -153,7 +153,7 @@ def closure_summary(result: Closure) -> dict[str, Any]:
         "design": result.design.name,
         "design_id": result.design.design_id,
         "stopped": result.stopped,
-        "rounds": max((step.step for step in result.steps), default=0),
+        "rounds": max((step.round for step in result.steps), default=0),
         "simulations": result.simulations,
         "cached_simulations": result.cached_simulations,
         "merged": result.merged.as_dict(),
@@ -173,7 +173,7 @@ def closure_summary(result: Closure) -> dict[str, Any]:
         ],
         "steps": [
             {
-                "step": step.step,
+                "round": step.round,
                 "policy": step.policy,
                 "testbench_id": step.generation.testbench.testbench_id if step.generation.testbench else None,
                 "status": step.simulation.status if step.simulation else None,

@@ -167,10 +167,12 @@ def find(
     param: Sequence[str] | None = None,
 ) -> Design:
     """The design that a DESIGN argument and its options name; DesignError or UserError if there is none."""
-    from llm4cov_assets.ingest import find_design
+    from llm4cov_assets.home import home
+    from llm4cov_assets.ingest.registry import find_design
 
     return find_design(
         design,
+        home(),
         top=top,
         defines=_pairs("--define", define, "1"),
         include_dirs=list(include or ()),

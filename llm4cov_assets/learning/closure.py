@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from llm4cov_assets.learning.rollout import Simulate, Step, simulated
 from llm4cov_assets.policy.base import Generation, Policy, State
 from llm4cov_assets.policy.stimulus import combine
 from sim.coverage import difference, popcount, summarise, uncovered, union
 from sim.design import Design
 from sim.identity import content_id
 from sim.simulation import Coverage, CoveragePoint, Simulation, Testbench, UncoveredItem
-
-Simulate = Callable[[Sequence[tuple[Design, Sequence[Testbench]]]], Iterable[tuple[int, list[Simulation]]]]
-"""As `Simulator.run_batches` with its limits and seed bound."""
 
 Points = Callable[[str], Sequence[CoveragePoint]]
 """As `Simulator.points`: the points of a build, in the order of the bitsets."""
@@ -24,24 +22,28 @@ MERGE = "closure/merge"
 
 @dataclass(frozen=True)
 class ClosureStep:
-    """One proposal and what came of it. `step` counts from 0 (a draft); `new_points` no earlier step had hit;
-    `merged` is the coverage of everything accepted up to and including this step."""
+    """One proposal of `policy` (its name) and what came of it.
 
-    step: int
+    `round` is 0 for a draft; `new_points` no earlier step had hit; `merged` is the overall coverage of everything
+    accepted up to and including this step. `logical` tells whether a cold cache would have run the simulation.
+    """
+
+    round: int
     policy: str
-    state: State
-    generation: Generation
-    simulation: Simulation | None
+    step: Step
+    logical: bool
     new_points: int
     accepted: bool
     merged: float
 
     @property
-    def next_state(self) -> State | None:
-        """The state after the step; None when the answer was unusable."""
-        if self.generation.testbench is None or self.simulation is None:
-            return None
-        return State(self.state.design, self.generation.testbench, self.simulation)
+    def generation(self) -> Generation:
+        return self.step.generation
+
+    @property
+    def simulation(self) -> Simulation | None:
+        """None when the answer was unusable."""
+        return self.step.simulation
 
 
 @dataclass(frozen=True)
@@ -199,23 +201,17 @@ class _Campaign:
         self._simulate(MERGE, self.best, number, [generation])
 
     def _simulate(self, policy: str, state: State, number: int, generations: Sequence[Generation]) -> None:
-        fresh = [g.testbench for g in generations if g.testbench and g.testbench.testbench_id not in self.seen]
-        testbenches = list({t.testbench_id: t for t in fresh}.values())
-        found: dict[str, Simulation] = {}
-        if testbenches:
-            self.spent += len(testbenches)
-            self.seen |= {t.testbench_id for t in testbenches}
-            for _, results in self.simulate([(self.design, testbenches)]):
-                found |= {simulation.testbench_id: simulation for simulation in results}
-        self.cached += sum(simulation.cached for simulation in found.values())
-        for generation in generations:
-            simulation = found.pop(generation.testbench.testbench_id, None) if generation.testbench else None
-            self._record(policy, state, number, generation, simulation)
+        for step in simulated([(state, generation) for generation in generations], self.simulate):
+            testbench = step.generation.testbench
+            logical = testbench is not None and testbench.testbench_id not in self.seen
+            if logical and testbench is not None:
+                self.seen.add(testbench.testbench_id)
+                self.spent += 1
+                self.cached += step.cached
+            self._record(policy, number, step, logical)
 
-    def _record(
-        self, policy: str, state: State, number: int, generation: Generation, simulation: Simulation | None
-    ) -> None:
-        new = 0
+    def _record(self, policy: str, number: int, step: Step, logical: bool) -> None:
+        new, better, simulation = 0, False, step.simulation
         if simulation is not None and simulation.running:
             if not self.points:
                 self.points = self.points_of(simulation.build_id)
@@ -223,13 +219,13 @@ class _Campaign:
             if new:
                 self.hits = union(self.hits, simulation.hits)
                 self.merged = summarise(self.points, self.hits)[0].overall or 0.0
-            if self.best is None or simulation.score > self.best.score:
-                self.best = State(self.design, generation.testbench, simulation)
-        # the best single testbench counts as accepted even when others together cover as much
-        better = simulation is not None and self.best is not None and self.best.simulation is simulation
-        step = ClosureStep(number, policy, state, generation, simulation, new, new > 0 or better, self.merged)
-        self.steps.append(step)
-        self.progress(step)
+            # the best single testbench counts as accepted even when others together cover as much
+            better = self.best is None or simulation.score > self.best.score
+            if better:
+                self.best = step.next_state
+        found = ClosureStep(number, policy, step, logical, new, new > 0 or better, self.merged)
+        self.steps.append(found)
+        self.progress(found)
 
     def result(self, stopped: str) -> Closure:
         coverage, totals, _ = summarise(self.points, self.hits)

@@ -95,15 +95,15 @@ def parse(text: str) -> Program | None:
 
 
 def combine(texts: Sequence[str]) -> str | None:
-    """Return the first file with the segments of the others appended, repeated segments left out.
+    """Return one file with the segments of all `texts` that `render` made for the same ports as the first such file.
 
-    Files that `render` did not make, or made for other ports, are skipped; None when the first file is such a one.
+    Repeated segments are left out, as are other files; None when `render` made none of them.
     """
-    layout = _read_layout(texts[0]) if texts else None
-    if layout is None or parse(texts[0]) is None:
+    found = [(layout, program) for text in texts if (layout := _read_layout(text)) and (program := parse(text))]
+    if not found:
         return None
-    programs = [parse(text) for text in texts if _read_layout(text) == layout]
-    segments = dict.fromkeys(segment for program in programs if program for segment in program.segments)
+    layout = found[0][0]
+    segments = dict.fromkeys(s for other, program in found if other == layout for s in program.segments)
     return _render(Program(tuple(segments)), layout)
 
 

@@ -26,10 +26,11 @@ from sim.elaborate import Interface, Port
 from sim.elaborate import Reset as ResetPort
 from sim.goals import Goal
 
+RST_N = ResetPort("rst_n", True, False)
 DESIGN = Design(name="fifo", sources=(SourceFile("fifo.sv", b""),), top="fifo")
 
 
-def interface(*ports: tuple[str, int], clocks=("clk",), resets=(ResetPort("rst_n", True, False),), type="logic"):
+def interface(*ports: tuple[str, int], clocks=("clk",), resets=(RST_N,), type="logic"):
     inputs = [Port(name, "in", width, type) for name, width in ports]
     others = [Port(name, "in", 1, "logic") for name in (*clocks, *(r.port for r in resets))]
     return Interface(ports=(*others, *inputs, Port("q", "out", 8, "logic")), clocks=clocks, resets=resets)
@@ -94,7 +95,9 @@ drives = st.builds(
     st.dictionaries(names, st.integers(0, (1 << 70) - 1), max_size=4).map(lambda d: tuple(d.items())),
     st.integers(1, 300),
 )
-actions = st.one_of(drives, st.builds(Burst, st.integers(0, 1 << 40), st.integers(0, 999)), st.builds(Reset, st.integers(1, 9)))
+actions = st.one_of(
+    drives, st.builds(Burst, st.integers(0, 1 << 40), st.integers(0, 999)), st.builds(Reset, st.integers(1, 9))
+)
 labels = names.map(lambda text: text.strip())
 programs = st.builds(
     Program,
@@ -113,7 +116,8 @@ def test_files_for_the_same_ports_are_combined_without_repeats():
     other = render(second, DESIGN, interface(("x", 1)))
     texts = [render(first, DESIGN, FIFO), "import cocotb\n", other, render(second, DESIGN, FIFO)]
     assert combine(texts) == texts[3]
-    assert combine(texts[1:]) is None
+    assert combine(texts[1:3]) == other
+    assert combine(texts[1:2]) is None
     assert combine([]) is None
 
 
