@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
-from sim.simulation import METRICS
+from llm4cov_assets.learning.rollout import Step
+from sim.simulation import METRICS, Simulation
 
 EPSILON = 1e-9
 """Differences of fractions below this are rounding."""
@@ -13,6 +16,36 @@ NOT_PASSED, METRIC_FALLS, NO_GAIN, BELOW_FLOOR, NOT_BEST, REPAIRS_ONLY = (
     "not_passed", "metric_falls", "no_gain", "below_floor", "not_best", "repairs_only",
 )  # fmt: skip
 """Values of `reject_reason`, in the order in which they are given; empty for an accepted row."""
+
+
+def candidates(steps: Sequence[Step], transition_ids: Sequence[str]) -> pl.DataFrame:
+    """Drafts or repairs as rows to judge, with the ids of their transitions (in the same order)."""
+    text, truth, number = pl.String(), pl.Boolean(), pl.Float64()
+    schema: dict[str, pl.DataType] = {
+        "design_id": text, "transition_id": text, "running_before": truth, "status_after": text,
+        "score_before": number, "score_after": number,
+        **{f"{m}_{when}": number for when in ("before", "after") for m in METRICS},
+    }  # fmt: skip
+    rows = [
+        (
+            step.state.design.design_id,
+            transition_id,
+            step.state.simulation is not None and step.state.simulation.running,
+            step.status,
+            step.state.score,
+            step.score_after,
+            *_metrics(step.state.simulation),
+            *_metrics(step.simulation),
+        )
+        for step, transition_id in zip(steps, transition_ids, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def with_verdicts(transitions: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
+    """`transitions` with `accepted` and `reject_reason` of the judged rows; others stay as they are."""
+    verdicts = judged.select("transition_id", "accepted", "reject_reason")
+    return transitions.update(verdicts, on="transition_id", how="left", maintain_order="left")
 
 
 def judge(candidates: pl.DataFrame, tau: float = 0.01, floor: float | None = None) -> pl.DataFrame:
@@ -77,9 +110,16 @@ def direct_examples(drafts: pl.DataFrame, floor: float, *, per_design: int = 1, 
 def _limited(judged: pl.DataFrame, per_design: int, order: list[pl.Expr]) -> pl.DataFrame:
     if per_design <= 0:
         return judged
-    place = pl.struct(~pl.col("accepted"), *(e.alias(f"by{i}") for i, e in enumerate(order)))
-    surplus = pl.col("accepted") & (place.rank("ordinal").over("design_id") > per_design)
+    accepted = judged.filter("accepted").sort(order).with_columns(place=pl.int_range(pl.len()).over("design_id"))
+    best = accepted.filter(pl.col("place") < per_design)["transition_id"]
+    surplus = pl.col("accepted") & ~pl.col("transition_id").is_in(best.implode())
     return judged.with_columns(
         accepted=pl.col("accepted") & ~surplus,
         reject_reason=pl.when(surplus).then(pl.lit(NOT_BEST)).otherwise(pl.col("reject_reason")),
     )
+
+
+def _metrics(simulation: Simulation | None) -> tuple[float | None, ...]:
+    if simulation is None or not simulation.running:
+        return (None,) * len(METRICS)
+    return tuple(getattr(simulation.coverage, m) for m in METRICS)
