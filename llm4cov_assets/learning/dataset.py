@@ -165,9 +165,8 @@ def _row(
         lesson.interface, [goal for goal, _ in picked], rng, repair=pair.role == "repair", extra_ports=driven
     )
     segment_of = {goal.label: segment for goal, segment in picked}
-    order = list(range(len(prompt.goals)))
     try:
-        answer = prompt.answer(lesson.bursts, [(i, segment_of[prompt.goals[i].label]) for i in order])
+        answer = prompt.answer(lesson.bursts, [segment_of[goal.label] for goal in prompt.goals])
     except NotExpressible as error:
         dropped[f"row: {error}"] += 1
         return None

@@ -35,6 +35,8 @@ Progress = Callable[[int, int, float], None]
 SAVES = 4
 """How often a training saves its state, to go on from there after a kill."""
 
+_COMPLETE = "complete"
+
 
 class TrainingError(Exception):
     """The training process failed. The message has the end of its output."""
@@ -241,13 +243,19 @@ def _sft_config(settings: Settings, folder: Path, n_rows: int) -> Any:
         include_num_input_tokens_seen="non_padding",
         save_strategy="steps",
         save_steps=max(1, settings.steps // SAVES),
-        save_total_limit=1,
+        save_total_limit=2,
         save_only_model=False,
         report_to="none",
         push_to_hub=False,
         disable_tqdm=True,
         log_level="warning",
     )
+
+
+def _last_saved(folder: Path) -> str | None:
+    """The newest state that was saved as a whole; a kill in the middle of saving leaves one that is not."""
+    whole = [path.parent for path in folder.glob(f"checkpoint-*/{_COMPLETE}")]
+    return str(max(whole, key=lambda path: int(path.name.split("-")[1]))) if whole else None
 
 
 def _train_here(config: dict[str, Any]) -> None:
@@ -262,7 +270,6 @@ def _train_here(config: dict[str, Any]) -> None:
     import torch
     from datasets import Dataset
     from transformers import AutoModelForCausalLM, TrainerCallback
-    from transformers.trainer_utils import get_last_checkpoint
     from trl import SFTTrainer
 
     torch.set_num_threads(settings.threads)
@@ -272,6 +279,9 @@ def _train_here(config: dict[str, Any]) -> None:
             if logs and "loss" in logs:
                 print(json.dumps({"step": state.global_step, "loss": float(logs["loss"])}), flush=True)
 
+        def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            (folder / f"checkpoint-{state.global_step}" / _COMPLETE).touch()
+
     folder = work / "trainer"
     trainer = SFTTrainer(
         model=AutoModelForCausalLM.from_pretrained(config["parent"], dtype=torch.float32, local_files_only=True),
@@ -280,8 +290,7 @@ def _train_here(config: dict[str, Any]) -> None:
         processing_class=t.fast_tokenizer(),
         callbacks=[Report()],
     )
-    saved = get_last_checkpoint(str(folder)) if folder.is_dir() else None
-    trainer.train(resume_from_checkpoint=saved)
+    trainer.train(resume_from_checkpoint=_last_saved(folder))
     curve = tuple((int(e["step"]), float(e["loss"])) for e in trainer.state.log_history if "loss" in e)
     made = Checkpoint(
         checkpoint_id=config["checkpoint_id"],

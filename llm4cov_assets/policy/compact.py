@@ -112,16 +112,16 @@ class Prompt:
             found += _hold(step.cycles, empty=not step.conditions)
         return found
 
-    def answer(self, bursts: Sequence[Burst], segments: Sequence[tuple[int, Segment]]) -> str:
-        """Write bursts, and segments with the numbers of the goals they aim at, as an answer without end token.
+    def answer(self, bursts: Sequence[Burst], segments: Sequence[Segment]) -> str:
+        """Write bursts, and one segment for each goal in order, as an answer without end token.
 
         Raises NotExpressible when a segment drives a port that has no alias, or is too long.
         """
         found: list[str] = []
         for burst in bursts[:MAX_BURSTS]:
             found += [t.BURST, *t.value_symbols(min(burst.cycles, MAX_CYCLES), 2)]
-        for number, segment in segments:
-            found += [t.TAGS[number], *self._segment_symbols(segment)]
+        for tag, segment in zip(t.TAGS, segments, strict=False):
+            found += [tag, *self._segment_symbols(segment)]
         if not found:
             raise NotExpressible("empty answer")
         return t.join(found)
