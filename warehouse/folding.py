@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import duckdb
 
@@ -50,8 +50,9 @@ def create(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("commit")
 
 
-def base_is_ours(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the database has the tables of this program; otherwise it has to be built anew."""
+def can_go_on(connection: duckdb.DuckDBPyConnection, parts: Sequence[Part]) -> bool:
+    """Whether the database has the tables of this program and no rows of parts that are gone; otherwise it has to be
+    built anew. WarehouseError if a newer program made it."""
     try:
         row = connection.execute("select schema_version, tables from rows.about").fetchone()
     except duckdb.CatalogException:
@@ -60,16 +61,18 @@ def base_is_ours(connection: duckdb.DuckDBPyConnection) -> bool:
         raise WarehouseError(
             f"the warehouse is of schema version {row[0]}, this program knows {SCHEMA_VERSION}: use the newer program"
         )
-    return row is not None and row[1] == catalog.tables_fingerprint()
+    if row is None or row[1] != catalog.tables_fingerprint():
+        return False
+    known = {name for (name,) in connection.execute("select name from parts").fetchall()}
+    return known <= {p.name for p in parts}
 
 
 def fold(connection: duckdb.DuckDBPyConnection, parts: Sequence[Part]) -> tuple[int, bool]:
     """Fold those of `parts` that the database lacks; (their number, whether anything changed)."""
     known = {name for (name,) in connection.execute("select name from parts").fetchall()}
     new = [p for p in parts if p.name not in known]
-    vanished = known - {p.name for p in parts}
     stale = connection.execute("select catalog from rows.about").fetchone() != (catalog.catalog_fingerprint(),)
-    if not new and not vanished and not stale:
+    if not new and not stale:
         return 0, False
     connection.execute("begin")
     try:
@@ -95,24 +98,35 @@ def _fold_table(connection: duckdb.DuckDBPyConnection, table: Table, parts: Sequ
     paths = [str(p.path) for p in parts]
     try:
         _insert(connection, table, paths)
-        connection.execute(
-            "insert into parts"
-            " select v.name, ?, m.num_rows, v.n_bytes, v.version"
-            " from (select unnest(?) as name, unnest(?) as path, unnest(?) as n_bytes, unnest(?) as version) as v"
-            " join parquet_file_metadata(?) as m on m.file_name = v.path",
-            [
-                table.name,
-                [p.name for p in parts],
-                paths,
-                [p.path.stat().st_size for p in parts],
-                [versions[p.name] for p in parts],
-                paths,
-            ],
-        )
     except duckdb.Error:
         for part in parts:
             read_part(part)  # names the damaged one
         raise
+    _list_parts(connection, parts, versions)
+
+
+def _list_parts(connection: duckdb.DuckDBPyConnection, parts: Sequence[Part], versions: Mapping[str, int]) -> None:
+    connection.execute(
+        "insert into parts"
+        " select v.name, split_part(v.name, '/', 1), m.num_rows, v.n_bytes, v.version"
+        " from (select unnest(?) as name, unnest(?) as path, unnest(?) as n_bytes, unnest(?) as version) as v"
+        " join parquet_file_metadata(?) as m on m.file_name = v.path",
+        [
+            [p.name for p in parts],
+            [str(p.path) for p in parts],
+            [p.path.stat().st_size for p in parts],
+            [versions[p.name] for p in parts],
+            [str(p.path) for p in parts],
+        ],
+    )
+
+
+def replace_parts(connection: duckdb.DuckDBPyConnection, old: Sequence[Part], new: Part) -> None:
+    """Take note that the rows of `old` are in `new` now."""
+    connection.execute("begin")
+    connection.execute("delete from parts where name in (select unnest(?))", [[p.name for p in (*old, new)]])
+    _list_parts(connection, [new], {new.name: check_version(new)})
+    connection.execute("commit")
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: Table, paths: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -90,10 +90,20 @@ def _entries(folder: Path) -> list[str]:
         return []
 
 
-def write_part(root: Path, table: Table, partition: str, config_hash: str, rows: pa.Table) -> Part:
-    """Write `rows` as a part unless the same content is there already; atomic and synced to disk."""
+def absorbed_file(part: Part) -> Path:
+    """Beside a merged part: the content hashes of the parts it was made of, so that they are not written again."""
+    return part.path.with_suffix(".absorbed")
+
+
+def write_part(
+    root: Path, table: Table, partition: str, config_hash: str, rows: pa.Table, absorbed: Sequence[str] = ()
+) -> Part:
+    """Write `rows` as a part unless the same content is there already; atomic and synced to disk.
+
+    `absorbed` are content hashes of parts whose rows these are; it is for compaction.
+    """
     part = Part(root, table.name, partition, f"{config_hash}-{content_hash(rows)}.parquet")
-    if part.path.exists():
+    if part.path.exists() or (not absorbed and _is_absorbed(part)):
         return part
     try:
         part.path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,6 +119,8 @@ def write_part(root: Path, table: Table, partition: str, config_hash: str, rows:
                 writer.add_key_value_metadata({"schema_version": str(SCHEMA_VERSION), "table": table.name})
             file.flush()
             os.fsync(file.fileno())
+        if absorbed:
+            absorbed_file(part).write_text("\n".join(absorbed))
         os.chmod(temporary, 0o644)
         os.rename(temporary, part.path)
         sync_folder(part.path.parent)
@@ -117,6 +129,18 @@ def write_part(root: Path, table: Table, partition: str, config_hash: str, rows:
     finally:
         Path(temporary).unlink(missing_ok=True)
     return part
+
+
+def _is_absorbed(part: Part) -> bool:
+    lists = (f for f in _entries(part.path.parent) if f.startswith(f"{part.config_hash}-") and f.endswith(".absorbed"))
+    for file in lists:
+        path = part.path.parent / file
+        try:
+            if part.content_hash in path.read_text().split() and path.with_suffix(".parquet").exists():
+                return True
+        except FileNotFoundError:
+            continue  # merged again a moment ago, into a part with a list of its own
+    return False
 
 
 def sync_folder(folder: Path) -> None:

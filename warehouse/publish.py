@@ -18,9 +18,11 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse import folding
+from warehouse import compaction, folding, verification
+from warehouse.compaction import Compacted
 from warehouse.errors import WarehouseError
 from warehouse.parts import Part, list_parts, sync_folder
+from warehouse.verification import Problem
 
 INTERVAL_S = 10.0
 """At most one publication in this time, unless forced."""
@@ -62,10 +64,36 @@ class Publisher:
             self._fresh_base()
             return self._publish(always=True)
 
+    def verify(self) -> list[Problem]:
+        """Check every part, and the rows of a base that holds them all; [] when everything holds."""
+        with self._errors(), self._lock():
+            problems = [p for part in self._all_parts() if (p := verification.check_part(part))]
+            if not problems:
+                self._fold()
+                with connected(self.base, read_only=True) as connection:
+                    problems = list(verification.check_rows(connection))
+            return problems
+
+    def compact(self, smaller_than: int = compaction.SMALL_BYTES) -> Compacted:
+        """Merge parts smaller than `smaller_than` bytes, table by table, partition by partition, per configuration.
+
+        Rows and the public file stay as they are. WarehouseError when a part is damaged; nothing of its group is
+        removed then.
+        """
+        merged = made = 0
+        with self._errors(), self._lock():
+            self._fold()
+            for merge in compaction.merges(self.parts, smaller_than):
+                with connected(self.base) as connection:
+                    folding.replace_parts(connection, merge.parts, merge.result)
+                compaction.remove(merge)
+                merged, made = merged + len(merge.parts), made + 1
+            return Compacted(merged, made, len(self._all_parts()) - made)
+
     def _publish(self, always: bool = False) -> Published:
         messages = self._move_foreign_log()
         new_parts, changed = self._fold()
-        if changed or always or self._published_at() == 0 or not self._public_is_base():
+        if changed or always or self._stamp_of_public() != self._recorded_stamp():
             self._copy_out()
             return Published(True, new_parts, messages)
         return Published(False, 0, messages)
@@ -77,8 +105,9 @@ class Publisher:
                 self._fresh_base()
             try:
                 with connected(self.base) as connection:
-                    if folding.base_is_ours(connection):
-                        return folding.fold(connection, self._all_parts())
+                    parts = self._all_parts()
+                    if folding.can_go_on(connection, parts):
+                        return folding.fold(connection, parts)
             except duckdb.Error as error:
                 if attempt == 2 or not _base_is_broken(error):
                     raise
@@ -116,6 +145,7 @@ class Publisher:
             copy.chmod(0o444)
             copy.rename(self.public)
             sync_folder(self.public.parent)
+            (self.private / "published").write_text(self._stamp_of_public())
         finally:
             copy.unlink(missing_ok=True)
 
@@ -137,10 +167,19 @@ class Publisher:
         except FileNotFoundError:
             return 0.0
 
-    def _public_is_base(self) -> bool:
-        """Whether the last publication got as far as the rename: the copy is then younger than the base."""
-        public, base = self.public.stat(), self.base.stat()
-        return public.st_size == base.st_size and public.st_mtime_ns >= base.st_mtime_ns
+    def _stamp_of_public(self) -> str:
+        """Identity of the public file as it lies there; changes when somebody else writes or replaces it."""
+        try:
+            stat = self.public.stat()
+        except FileNotFoundError:
+            return "none"
+        return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns}"
+
+    def _recorded_stamp(self) -> str:
+        try:
+            return (self.private / "published").read_text()
+        except FileNotFoundError:
+            return ""
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -165,11 +204,12 @@ class Publisher:
 
 
 @contextmanager
-def connected(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A read-write connection to a private database file, checkpointed at the end so that no log stays beside it."""
+def connected(path: Path, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to a private database file, checkpointed at the end so that no log stays beside it."""
     connection = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
     try:
-        connection.execute(f"attach '{_escaped(path)}' as warehouse (storage_version 'v1.5.0')")
+        how = "read_only" if read_only else "storage_version 'v1.5.0'"
+        connection.execute(f"attach '{_escaped(path)}' as warehouse ({how})")
         connection.execute("use warehouse")
         connection.execute(f"set temp_directory = '{_escaped(path.with_suffix('.spill'))}'")
         connection.execute("set zstd_min_string_length = 64")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,9 @@ READ_ONLY_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
+ATTEMPTS = 5
+
+
 @contextmanager
 def open_public(public: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a read-only connection to `public`, or to a private copy of it.
@@ -25,31 +29,42 @@ def open_public(public: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     A copy is taken when somebody holds the file open for writing, or when somebody's write-ahead log lies beside it
     (DuckDB would try to apply it). WarehouseError when not even a copy opens.
     """
-    foreign_log = public.with_name(public.name + ".wal")
-    connection = None if foreign_log.exists() else _connect(public)
-    if connection is not None:
-        with connection:
-            yield connection
-        return
-    with tempfile.TemporaryDirectory(prefix="llm4cov-") as folder:
-        copy = Path(folder) / public.name
-        try:
-            shutil.copyfile(public, copy)
-            connection = duckdb.connect(copy, read_only=True, config=READ_ONLY_SETTINGS)
-        except (OSError, duckdb.Error) as error:
-            raise WarehouseError(
-                f"cannot open {public} ({_first_line(error)}): `llm4cov warehouse publish` makes it anew"
-            ) from error
-        with connection:
-            yield connection
+    if not Path(f"{public}.wal").exists():
+        connection = _open(public)
+        if connection is not None:
+            with connection:
+                yield connection
+            return
+    with tempfile.TemporaryDirectory(prefix="llm4cov-") as folder, _open_copy(public, Path(folder)) as connection:
+        yield connection
 
 
-def _connect(public: Path) -> duckdb.DuckDBPyConnection | None:
+def _open(public: Path) -> duckdb.DuckDBPyConnection | None:
+    """None when somebody holds the file, or their log appeared just now: a copy is the way then."""
     try:
         return duckdb.connect(public, read_only=True, config=READ_ONLY_SETTINGS)
-    except (duckdb.IOException, duckdb.ConnectionException, duckdb.SerializationException):
+    except duckdb.Error:
         return None
 
 
-def _first_line(error: Exception) -> str:
+def _open_copy(public: Path, folder: Path) -> duckdb.DuckDBPyConnection:
+    """Copy and open; again if somebody wrote into the file while it was copied."""
+    problem: Exception | None = None
+    for attempt in range(ATTEMPTS):
+        copy = folder / str(attempt) / public.name
+        copy.parent.mkdir()
+        try:
+            shutil.copyfile(public, copy)
+            return duckdb.connect(copy, read_only=True, config=READ_ONLY_SETTINGS)
+        except (OSError, duckdb.Error) as error:
+            problem = error
+            copy.unlink(missing_ok=True)
+            time.sleep(0.1 * attempt)
+    raise WarehouseError(
+        f"cannot open {public} ({first_line(problem)}): `llm4cov warehouse publish` makes it anew"
+    ) from problem
+
+
+def first_line(error: Exception | None) -> str:
+    """The first line of an error's message; DuckDB adds the statement in further lines."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

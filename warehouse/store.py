@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import pyarrow as pa
 
-from warehouse import frames, parts
+from warehouse import compaction, frames, parts
+from warehouse.compaction import Compacted
 from warehouse.errors import WarehouseError
 from warehouse.publish import Published, Publisher
 from warehouse.reading import open_public
 from warehouse.schema import TABLES, Table
+from warehouse.verification import Problem
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,8 @@ class Store:
     ) -> pl.DataFrame:
         """The rows of a table, from parts, with provenance; None leaves a filter out.
 
-        One row a key: of keyed tables the first that was written, of scoped tables the latest. The order depends on
-        the content alone (partition, then part, then place in the part), not on when things were written.
+        One row a key: of keyed tables the first that was written, of scoped tables the latest. Sorted by key, so the
+        order depends on the content alone and not on when or in which parts things were written.
         """
         definition = _table(table)
         wanted = {"stage": stage, "config_hash": config_hash, "asset_key": asset_key, "partition_key": partition_key}
@@ -118,11 +122,26 @@ class Store:
         """Make the public file anew from the parts alone."""
         return self.publisher.rebuild()
 
-    def query(self, sql: str) -> pl.DataFrame:
-        """Run one statement on the public file, read-only; an empty home is published first."""
+    def verify(self) -> list[Problem]:
+        """What does not hold: parts, keys, references, coverage. Empty when everything does."""
+        return self.publisher.verify()
+
+    def compact(self, smaller_than: int = compaction.SMALL_BYTES) -> Compacted:
+        """Merge parts smaller than `smaller_than` bytes; see `compaction.compact`."""
+        return self.publisher.compact(smaller_than)
+
+    def connect(self) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+        """A read-only connection to the public file, or to a private copy when somebody holds it.
+
+        An empty home is published first. Keep it short: it goes on showing the file as it was when it was opened.
+        """
         if not self.public.exists():
             self.publish(force=True)
-        with open_public(self.public) as connection:
+        return open_public(self.public)
+
+    def query(self, sql: str) -> pl.DataFrame:
+        """Run one statement on the public file, read-only."""
+        with self.connect() as connection:
             return connection.sql(sql).pl()
 
 
@@ -138,6 +157,5 @@ def _one_row_a_key(table: Table, rows: pl.DataFrame) -> pl.DataFrame:
         pl.col("created_at").dt.epoch("us") * (1 if table.scope == "keyed" else -1),
         *(pl.col(name).fill_null("") for name in ("config_hash", "asset_key", "partition_key", "code_version")),
     ]
-    numbered = rows.with_row_index("place")
-    kept = numbered.sort(order, maintain_order=True).unique(list(table.key), keep="first", maintain_order=True)
-    return kept.sort("place").drop("place")
+    first = rows.sort(order, maintain_order=True).unique(list(table.key), keep="first", maintain_order=True)
+    return first.sort(table.key)

@@ -1,0 +1,219 @@
+"""The SQL prompt: statements and dot commands in, tables, JSON or CSV out."""
+
+from __future__ import annotations
+
+import csv
+import json
+import readline
+import sys
+from collections.abc import Callable
+from datetime import date, datetime
+from typing import Any, Literal
+
+import duckdb
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from llm4cov_assets.errors import UserError
+from warehouse.examples import load_examples
+from warehouse.reading import first_line
+from warehouse.store import Store
+
+Format = Literal["table", "json", "csv"]
+
+HELP = """\
+.tables            tables, one row a thing; ids as 32 hex digits
+.views             views, which put tables together
+.schema NAME       columns of a table or view, with what they mean
+.examples          questions people ask
+.example NAME      one of them: its SQL
+.run NAME          one of them: its answer
+.mode FORMAT       table, json or csv
+.help              this text
+.quit              leave (or Ctrl-D)
+Everything else is SQL, up to a semicolon: `from leaderboard;`. The file is read-only: try what you like.
+NAME shows the current configuration (that of the latest run), NAME_all shows all of them."""
+
+
+class Prompt:
+    """Answers statements and dot commands. Every answer reads the file as it is published at that moment."""
+
+    def __init__(self, store: Store, mode: Format = "table", limit: int = 100) -> None:
+        self.store = store
+        self.mode: Format = mode
+        self.limit = limit
+        self.console = Console(highlight=False)
+        self.commands: dict[str, Callable[[str], None]] = {
+            ".tables": lambda _: self._list("table"),
+            ".views": lambda _: self._list("view"),
+            ".schema": self._schema,
+            ".examples": lambda _: self._examples(),
+            ".example": lambda name: self.console.print(escape(self._example(name).strip())),
+            ".run": lambda name: self.answer(self._example(name)),
+            ".mode": self._set_mode,
+            ".help": lambda _: self.console.print(escape(HELP)),
+        }
+
+    def run(self) -> None:
+        """Read from the terminal until Ctrl-D or .quit; an error is one line and the prompt goes on."""
+        readline.parse_and_bind("tab: complete")
+        readline.set_completer(self._complete)
+        readline.set_completer_delims(" \t\n(),;")
+        self.console.print("llm4cov warehouse, read-only. [bold].help[/] helps, [bold].examples[/] shows questions.")
+        while (statement := _read_statement()) is not None:
+            if statement.rstrip(";") in (".quit", ".exit"):
+                return
+            try:
+                self.answer(statement)
+            except (duckdb.Error, UserError) as error:
+                self.console.print(f"[red]{escape(first_line(error))}[/]")
+            except KeyboardInterrupt:
+                self.console.print("interrupted")
+
+    def answer(self, statement: str) -> None:
+        """Print the answer to SQL or a dot command. Raises duckdb.Error or UserError."""
+        name, _, argument = statement.strip().rstrip(";").partition(" ")
+        if name.startswith("."):
+            if name not in self.commands:
+                raise UserError(f"no command {name}; .help lists them")
+            self.commands[name](argument.strip())
+            return
+        with self.store.connect() as connection:
+            result = connection.execute(statement)
+            if result.description is None:
+                return
+            columns = [d[0] for d in result.description]
+            rows = result.fetchmany(self.limit + 1) if self.mode == "table" and self.limit else result.fetchall()
+        self._print(columns, rows)
+
+    def _print(self, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
+        match self.mode:
+            case "json":
+                print(json.dumps([dict(zip(columns, map(plain, row), strict=True)) for row in rows]))
+            case "csv":
+                writer = csv.writer(sys.stdout, lineterminator="\n")
+                writer.writerow(columns)
+                writer.writerows([plain(value) for value in row] for row in rows)
+            case "table":
+                more = bool(self.limit) and len(rows) > self.limit
+                self.console.print(as_table(columns, rows[: self.limit] if more else rows))
+                if more:
+                    note = f"the first {self.limit} rows; --limit 0 shows all, --json and --csv always do"
+                    print(note, file=sys.stderr)
+
+    def _list(self, kind: Literal["table", "view"]) -> None:
+        from warehouse.schema import TABLES
+
+        named_all = {f"{name}_all" for name in TABLES}
+        with self.store.connect() as connection:
+            found = connection.execute(
+                "select view_name, comment from duckdb_views() where not internal and schema_name = 'main' order by 1"
+            ).fetchall()
+            tables = connection.execute(
+                "select table_name, comment from duckdb_tables() where schema_name = 'main' order by 1"
+            ).fetchall()
+        of_tables = [row for row in found if row[0] in TABLES or row[0] in named_all]
+        rows = sorted([*of_tables, *tables]) if kind == "table" else [row for row in found if row not in of_tables]
+        self._print([kind, "what it holds"], rows)
+
+    def _schema(self, name: str) -> None:
+        if not name:
+            raise UserError(".schema NAME: name a table or view of .tables or .views")
+        with self.store.connect() as connection:
+            rows = connection.execute(
+                "select column_name, lower(data_type), comment from duckdb_columns()"
+                " where schema_name = 'main' and table_name = ? order by column_index",
+                [name],
+            ).fetchall()
+        if not rows:
+            raise UserError(f"no table or view {name!r}; .tables and .views list them")
+        self._print(["column", "type", "what it is"], rows)
+
+    def _examples(self) -> None:
+        self._print(["name", "question"], [(e.name, e.question) for e in load_examples().values()])
+
+    def _example(self, name: str) -> str:
+        examples = load_examples()
+        if name not in examples:
+            raise UserError(f"no example {name!r}; .examples lists them")
+        return examples[name].sql
+
+    def _set_mode(self, name: str) -> None:
+        if name not in ("table", "json", "csv"):
+            raise UserError(".mode FORMAT: table, json or csv")
+        self.mode = name
+
+    def _complete(self, text: str, number: int) -> str | None:
+        if number == 0:
+            with self.store.connect() as connection:
+                names = connection.execute(
+                    "select distinct name from (select table_name as name from duckdb_columns()"
+                    " where schema_name = 'main' union all select column_name from duckdb_columns()"
+                    " where schema_name = 'main') where starts_with(name, ?) order by name",
+                    [text],
+                ).fetchall()
+            self._completions = [c for c in self.commands if text and c.startswith(text)] + [n for (n,) in names]
+        return self._completions[number] if number < len(self._completions) else None
+
+
+def _read_statement() -> str | None:
+    """One dot command, or lines up to a semicolon; None at the end of the input."""
+    lines: list[str] = []
+    while True:
+        try:
+            line = input("   ...> " if lines else "sql> ")
+        except EOFError:
+            print()
+            return None
+        except KeyboardInterrupt:
+            print()
+            lines = []
+            continue
+        if not lines and not line.strip():
+            continue
+        lines.append(line)
+        if line.rstrip().endswith(";") or (len(lines) == 1 and line.startswith(".")):
+            return "\n".join(lines)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON and CSV can hold it: blobs as hex, times in ISO 8601."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case bytes():
+            return value.hex()
+        case datetime() | date():
+            return value.isoformat()
+        case list() | tuple():
+            return [plain(v) for v in value]
+        case dict():
+            return {str(k): plain(v) for k, v in value.items()}
+        case _:
+            return str(value)
+
+
+def as_table(columns: list[str], rows: list[tuple[Any, ...]]) -> Table:
+    """A table for people: numbers to the right, fractions with four digits, absent values as a dot."""
+    table = Table(show_edge=False, header_style="bold")
+    for index, name in enumerate(columns):
+        numeric = any(isinstance(row[index], int | float) and not isinstance(row[index], bool) for row in rows)
+        table.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    return table
+
+
+def _cell(value: Any) -> str:
+    match value:
+        case None:
+            return "[dim]·[/]"
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:,.4f}".rstrip("0").rstrip(".") if value == value else "nan"
+        case datetime():
+            return value.isoformat(" ", "seconds")
+        case _:
+            return escape(str(plain(value)))

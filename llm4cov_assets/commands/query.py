@@ -1,0 +1,138 @@
+"""`llm4cov sql`, `llm4cov lineage` and `llm4cov warehouse`: reading and keeping the warehouse."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from llm4cov_assets.errors import UserError
+
+if TYPE_CHECKING:
+    from warehouse.publish import Published
+    from warehouse.store import Store
+
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout")]
+
+warehouse = typer.Typer(help="Keep the warehouse: publish, rebuild, verify, compact.", no_args_is_help=True)
+
+
+def mount(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    app.command("sql")(sql)
+    app.command("lineage")(lineage)
+    app.add_typer(warehouse, name="warehouse")
+
+
+def sql(
+    query: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="SQL, or a command such as .tables")] = None,
+    as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="CSV on stdout")] = False,
+    limit: Annotated[int, typer.Option(help="rows shown of a table for people; 0 for all", min=0)] = 100,
+) -> None:
+    """Ask the warehouse, read-only. Without QUERY a prompt; `.help` there tells the rest."""
+    from llm4cov_assets.commands.prompt import Prompt
+
+    if as_json and as_csv:
+        raise UserError("--json and --csv exclude each other")
+    with _store() as store:
+        prompt = Prompt(store, "json" if as_json else "csv" if as_csv else "table", limit)
+        if query is None and sys.stdin.isatty():
+            prompt.run()
+        else:
+            prompt.answer(sys.stdin.read() if query is None else query)
+
+
+def lineage(
+    row: Annotated[str, typer.Argument(metavar="ID", help="id of any row, or its first six or more digits")],
+    limit: Annotated[int, typer.Option(help="rows shown of one kind below one row", min=1)] = 5,
+    as_json: JsonOption = False,
+) -> None:
+    """What a row was made from, and what was made from it. Exit code 1 when there is no such row."""
+    from warehouse.lineage import trace
+
+    from llm4cov_assets.commands import tree
+
+    with _store() as store, store.connect() as connection:
+        traced = trace(connection, row, limit)
+        if traced is None:
+            print(f"llm4cov: no row has an id that begins with {row!r}", file=sys.stderr)
+            raise typer.Exit(1)
+        if as_json:
+            print(json.dumps(traced.as_json()))
+        else:
+            tree.show(traced)
+
+
+@warehouse.command()
+def publish(as_json: JsonOption = False) -> None:
+    """Bring what was written into the public file, now."""
+    with _store() as store:
+        _report(store, store.publish(force=True), as_json)
+
+
+@warehouse.command()
+def rebuild(as_json: JsonOption = False) -> None:
+    """Make the public file anew from the parts alone."""
+    with _store() as store:
+        _report(store, store.rebuild(), as_json)
+
+
+@warehouse.command()
+def verify(as_json: JsonOption = False) -> None:
+    """Check parts, keys, references and coverage. Exit code 1 when something is wrong."""
+    with _store() as store:
+        problems = store.verify()
+    if as_json:
+        print(json.dumps({"ok": not problems, "problems": [vars(p) for p in problems]}))
+    else:
+        for problem in problems:
+            print(f"{problem.where}: {problem.what}")
+        print(f"{len(problems)} problems" if problems else "everything holds")
+    raise typer.Exit(1 if problems else 0)
+
+
+@warehouse.command()
+def compact(as_json: JsonOption = False) -> None:
+    """Merge small parts, so that there are few. Rows stay as they are."""
+    with _store() as store:
+        result = store.compact()
+    if as_json:
+        print(json.dumps(vars(result)))
+    else:
+        print(f"{result.merged} parts merged into {result.made}; {result.kept} left as they were")
+
+
+def _report(store: Store, published: Published, as_json: bool) -> None:
+    for message in published.messages:
+        print(message, file=sys.stderr)
+    if as_json:
+        print(json.dumps({"file": str(store.public), "changed": published.changed, "new_parts": published.new_parts}))
+    elif published.changed:
+        print(f"{store.public} published, {published.new_parts} new parts")
+    else:
+        print(f"{store.public} is up to date")
+
+
+@contextmanager
+def _store() -> Iterator[Store]:
+    """The store of the home folder; errors of the warehouse and of SQL become one line and exit code 2."""
+    import duckdb
+
+    from llm4cov_assets.home import home
+    from warehouse.errors import WarehouseError
+    from warehouse.reading import first_line
+    from warehouse.store import Store
+
+    try:
+        yield Store(home())
+    except WarehouseError as error:
+        raise UserError(str(error)) from error
+    except duckdb.Error as error:
+        lines = str(error).splitlines()
+        hint = next((f" ({line.strip()})" for line in lines[1:] if line.startswith(("Did you", "Candidate"))), "")
+        raise UserError(first_line(error) + hint) from error
