@@ -1,0 +1,74 @@
+// Interrupt controller: eight sources, mask, two priority levels, nesting, spurious acknowledges.
+module irq_controller (
+    input  logic       clk,
+    input  logic       rst_n,
+    input  logic [7:0] source,
+    input  logic       write_mask,
+    input  logic       write_level,
+    input  logic [7:0] wdata,
+    input  logic       acknowledge,
+    input  logic       finish,
+    output logic       irq,
+    output logic [2:0] vector,
+    output logic       spurious,
+    output logic [1:0] depth,
+    output logic       nested_twice
+);
+    logic [7:0] mask;
+    logic [7:0] high;
+    logic [7:0] pending;
+    logic [1:0] in_high;
+    logic       candidate_high;
+    logic       any;
+
+    wire [7:0] urgent = pending & mask & high;
+    wire [7:0] normal = pending & mask & ~high;
+
+    always_comb begin
+        vector         = 3'd0;
+        any            = 1'b1;
+        candidate_high = 1'b0;
+        if (urgent != 8'd0) begin
+            candidate_high = 1'b1;
+            for (int i = 7; i >= 0; i--) if (urgent[i]) vector = 3'(i);
+        end else if (normal != 8'd0) begin
+            for (int i = 7; i >= 0; i--) if (normal[i]) vector = 3'(i);
+        end else any = 1'b0;
+    end
+
+    assign irq = any && (depth == 2'd0 || (candidate_high && in_high == 2'd0 && depth != 2'd3));
+
+    always_ff @(posedge clk or negedge rst_n) begin
+        if (!rst_n) begin
+            mask         <= 8'd0;
+            high         <= 8'd0;
+            pending      <= 8'd0;
+            depth        <= 2'd0;
+            in_high      <= 2'd0;
+            spurious     <= 1'b0;
+            nested_twice <= 1'b0;
+        end else begin
+            pending <= pending | source;
+            if (write_mask) mask <= wdata;
+            if (write_level) begin
+                // changing levels inside a handler is refused
+                if (depth == 2'd0) high <= wdata;
+                else spurious <= 1'b1;
+            end
+            if (acknowledge) begin
+                if (irq) begin
+                    pending[vector] <= source[vector];
+                    depth           <= depth + 2'd1;
+                    if (candidate_high) in_high <= in_high + 2'd1;
+                    if (depth == 2'd1 && candidate_high && mask == 8'hFF) nested_twice <= 1'b1;
+                end else spurious <= 1'b1;
+            end else if (finish) begin
+                if (depth == 2'd0) spurious <= 1'b1;
+                else begin
+                    depth <= depth - 2'd1;
+                    if (in_high != 2'd0) in_high <= in_high - 2'd1;
+                end
+            end
+        end
+    end
+endmodule
