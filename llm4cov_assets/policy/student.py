@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from transformers import Qwen3ForCausalLM
 
     from llm4cov_assets.profiles import Profile
+    from sim.elaborate import Interface
 
 CHUNK = 64
 """Answers decoded together. Requests are cut into chunks by position, so a resumed run decodes the same chunks."""
@@ -75,6 +76,8 @@ def base_student(profile: Profile, out_dir: Path) -> Checkpoint:
 MAX_SEGMENTS = 64
 """A testbench with more segments is not appended to; the answer is a file of its own."""
 
+EMPTY = Program(())
+
 
 @dataclass
 class _Request:
@@ -82,8 +85,9 @@ class _Request:
 
     state: State
     sample: int
-    prompt: Prompt | None
-    before: Program | None
+    prompt: Prompt | None = None
+    before: Program = EMPTY
+    interface: Interface | None = None
     error: str = ""
 
 
@@ -138,15 +142,15 @@ class StudentPolicy:
         try:
             analysis = analyse(state.design)
         except DesignError as error:
-            return _Request(state, sample, None, None, str(error))
+            return _Request(state, sample, error=str(error))
         running = state.simulation if state.simulation and state.simulation.running else None
         before = parse(state.testbench.text) if running and state.testbench else None
         if before is None or len(before.segments) > MAX_SEGMENTS:
-            before = Program(())
+            before = EMPTY
         found = goals(analysis, running.uncovered if running else None)
         tried = {segment.goal for segment in before.segments}
         prompt = build_prompt(analysis.interface, focus(found, tried, rng), rng, repair=bool(before.segments))
-        return _Request(state, sample, prompt, before)
+        return _Request(state, sample, prompt, before, analysis.interface)
 
     def _answer(self, requests: Sequence[_Request], seed: int) -> list[Generation]:
         """Answers to one chunk. All of it is decoded unless every answer is cached."""
@@ -190,18 +194,15 @@ class StudentPolicy:
         text = prompt.text if prompt else ""
         generation_id = content_id("generation", self.policy_id, text, state.state_id, request.sample, seed)
         common = (generation_id, self.policy_id, state.state_id, request.sample, seed, text)
-        if prompt is None or answer is None:
+        if prompt is None or request.interface is None or answer is None:
             return Generation(*common, answer="", testbench=None, finish_reason="error", error=request.error)
-        from sim.elaborate import analyse
-
         rng = Random(sha256(["burst", seed, state.state_id, request.sample]))
         segments = prompt.segments(str(answer["text"]), rng)
-        before = request.before.segments if request.before else ()
-        program = Program((*before, *segments))
+        program = Program((*request.before.segments, *segments))
         return Generation(
             *common,
             answer=str(answer["text"]),
-            testbench=Testbench(render(program, state.design, analyse(state.design).interface)),
+            testbench=Testbench(render(program, state.design, request.interface)),
             prompt_tokens=len(prompt.ids),
             completion_tokens=int(str(answer["tokens"])),
             latency_s=float(str(answer["latency_s"])),
