@@ -1,0 +1,59 @@
+"""Results of simulations, one file a key: `<home>/cache/simulations/ab/<sha256>.json.gz`.
+
+A key is the canonical JSON of everything that decides a result. It is kept beside the result, so that a person can see
+why another key missed. Entries are written whole or not at all; one that cannot be read counts as missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import tempfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sim.identity import canonical, sha256
+
+SCHEMA_VERSION = 1
+"""Raise it when the meaning of a stored result changes."""
+
+
+class SimulationCache:
+    """A folder of results; safe to use from several threads and processes at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, key: Mapping[str, Any]) -> Path:
+        digest = sha256(dict(key))
+        return self.folder / digest[:2] / f"{digest}.json.gz"
+
+    def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The result stored under `key`, or None."""
+        try:
+            entry = json.loads(gzip.decompress(self.path(key).read_bytes()))
+            if entry["key"] != json.loads(canonical(dict(key))):
+                return None
+            result = entry["result"]
+            return result if isinstance(result, dict) else None
+        except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error):
+            return None
+
+    def put(self, key: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        """Store a result, replacing one that is there. Raises OSError (a full disk); nothing is torn then."""
+        path = self.path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = gzip.compress(canonical({"key": dict(key), "result": dict(result)}), compresslevel=1, mtime=0)
+        handle, name = tempfile.mkstemp(prefix=path.name, suffix=".tmp", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.replace(name, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
+            raise

@@ -1,0 +1,295 @@
+"""The Python side of the harness (sim/harness/main.cpp): one process that runs the testbenches of one design at a time.
+
+An Engine belongs to one thread. It starts its process when first needed and again when that died.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from sim.build import PROBE_EVALUATIONS, Build, Inspection
+from sim.sandbox import find_sandbox
+from sim.simulation import Limits
+from sim.toolchain import Toolchain, ToolError
+
+LOG_BYTES = 64 << 10  # of the end of a log that is kept
+_START_TIMEOUT_S = 60.0
+_GRACE_S = 60.0  # beyond the wall-clock limits that the harness itself enforces
+_TESTS_BYTES = 1 << 20
+
+
+class End(IntEnum):
+    """Why a run ended; the order is that of `End` in sim/harness/simulation.h."""
+
+    NONE = 0
+    DONE = 1
+    FINISH = 2
+    STOP = 3
+    NONCONVERGED = 4
+    FATAL = 5
+    STARVED = 6
+    TIME_LIMIT = 7
+    EVALUATION_LIMIT = 8
+    RECORD_FULL = 9
+
+
+@dataclass(frozen=True)
+class Tests:
+    """What the testbench's process says of its tests; a claim of untrusted code."""
+
+    __test__ = False
+
+    loaded: bool = False
+    total: int = 0
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    errors: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run, as the harness saw it.
+
+    `counters` is the harness's bitset of a clean replay (empty when the replay did not end); `same` tells whether the
+    replay gave the outputs that the run had.
+    """
+
+    end: End
+    deadline: bool
+    exit: int
+    signal: int
+    time_ns: int
+    evaluations: int
+    wall_s: float
+    cpu_s: float
+    replayed: bool
+    same: bool
+    counters: bytes
+    tests: Tests = field(default_factory=Tests)
+    log: str = ""
+
+
+class EngineDied(ToolError):
+    """The harness ended in the middle of a command."""
+
+
+class Engine:
+    """Runs testbenches in a harness process inside the sandbox."""
+
+    def __init__(self, toolchain: Toolchain, runs: Path) -> None:
+        self._tools = toolchain
+        runs.mkdir(parents=True, exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=runs))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._model: Path | None = None
+        self._buffer = b""
+        self._jobs = 0
+
+    def inspect(self, model: Path) -> Inspection:
+        """Load a freshly compiled model, list its points and find out whether it is deterministic.
+
+        Raises ToolError when it cannot be loaded.
+        """
+        self._open(model)
+        file = self._folder / "points.dat"
+        self._ask("points", str(file))
+        deterministic = self._ask("probe", str(PROBE_EVALUATIONS))["deterministic"]
+        self.release()  # the folder of the model is about to be renamed
+        return Inspection(file.read_bytes(), deterministic)
+
+    def run(self, build: Build, text: str, *, limits: Limits, seed: int, waves: Path | None = None) -> Outcome:
+        """Run one cocotb testbench. Raises ToolError (EngineDied if the harness ended)."""
+        self._open(build.model)
+        self._jobs += 1
+        folder = self._folder / f"job-{self._jobs}"
+        folder.mkdir()
+        try:
+            (folder / "testbench.py").write_text(text, encoding="utf-8", errors="surrogateescape")
+            reply = self._ask(
+                "run", str(folder), str(limits.sim_time_ns), str(limits.evaluations),
+                str(int(limits.wall_s * 1000)), str(max(1, int(limits.cpu_s))), str(limits.memory_mb),
+                str(limits.output_bytes), "waves.vcd" if waves else "", json.dumps({"seed": seed, "top": build.top}),
+                timeout_s=2 * limits.wall_s + _GRACE_S,
+            )  # fmt: skip
+            if waves and (folder / "waves.vcd").exists():
+                shutil.move(folder / "waves.vcd", waves)
+            return Outcome(
+                end=End(reply["end"]) if reply["end"] in End._value2member_map_ else End.NONE,
+                deadline=reply["deadline"],
+                exit=reply["exit"],
+                signal=reply["signal"],
+                time_ns=min(reply["time_ns"], limits.sim_time_ns),
+                evaluations=reply["evaluations"],
+                wall_s=reply["wall_s"],
+                cpu_s=reply["cpu_s"] + reply["replay_cpu_s"],
+                replayed=reply["replayed"],
+                same=reply["same"],
+                counters=bytes.fromhex(reply["hits"]),
+                tests=_read_tests(folder / "tests.json"),
+                log=_read_log(folder / "log"),
+            )
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def release(self) -> None:
+        """Let go of the open design; the process stays."""
+        if self._model is not None:
+            self._model = None
+            self._ask("close")
+
+    def kill(self) -> None:
+        """End the process from another thread; a command in progress raises EngineDied in its own."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            for pid in _descendants(process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End the process and remove its folder."""
+        self._stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _open(self, model: Path) -> None:
+        if self._model == model and self._process is not None:
+            return
+        self.release()
+        if self._process is None:
+            self._start()
+        self._ask("open", str(model))
+        self._model = model
+
+    def _start(self) -> None:
+        program = self._tools.ensure_harness()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        command = find_sandbox().wrap([str(program)], run_folder=self._folder, read_only=self._readable())
+        with (self._folder / "harness.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=self._folder,
+                env=self._tools.python_environment(), start_new_session=True, bufsize=0,
+            )  # fmt: skip
+        self._buffer = b""
+        self._reply(_START_TIMEOUT_S)
+
+    def _readable(self) -> list[Path]:
+        """Folders that must stay visible inside a private /tmp."""
+        import sys
+
+        import cocotb
+
+        wanted = [self._tools.builds, Path(sys.prefix), Path(sys.base_prefix), Path(cocotb.__file__).parents[1]]
+        return [p for p in dict.fromkeys(wanted) if p.is_dir() and p.is_relative_to("/tmp")]
+
+    def _ask(self, *fields: str, timeout_s: float = _GRACE_S) -> dict[str, Any]:
+        process = self._process
+        if process is None or process.stdin is None:
+            raise EngineDied("the harness is not running")
+        try:
+            process.stdin.write("\t".join(fields).encode() + b"\n")
+        except BrokenPipeError:
+            self._died()
+        return self._reply(timeout_s)
+
+    def _reply(self, timeout_s: float) -> dict[str, Any]:
+        process = self._process
+        assert process is not None and process.stdout is not None
+        deadline = time.monotonic() + timeout_s
+        while b"\n" not in self._buffer:
+            left = deadline - time.monotonic()
+            ready, _, _ = select.select([process.stdout], [], [], max(0.0, left))
+            chunk = os.read(process.stdout.fileno(), 1 << 20) if ready else b""
+            if not chunk:
+                self._died()
+            self._buffer += chunk
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        reply: dict[str, Any] = json.loads(line)
+        if "error" in reply:
+            raise ToolError(reply["error"])
+        return reply
+
+    def _died(self) -> None:
+        log = _read_log(self._folder / "harness.log").strip()
+        self._stop()
+        raise EngineDied(f"the harness ended unexpectedly{': ' + log[-500:] if log else ''}")
+
+    def _stop(self) -> None:
+        process, self._process, self._model = self._process, None, None
+        if process is None:
+            return
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+        try:
+            process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self._process = process
+            self.kill()
+            self._process = None
+            process.wait()
+
+
+def remove_stale_folders(runs: Path) -> None:
+    """Remove run folders of processes that are gone (killed before they could clean up)."""
+    for folder in runs.glob("*-*"):
+        pid = folder.name.partition("-")[0]
+        if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _descendants(pid: int) -> list[int]:
+    """A process and all below it: a sandbox puts programs between us and the harness."""
+    found = [pid]
+    for p in found:
+        with contextlib.suppress(OSError):
+            found += [int(c) for c in Path(f"/proc/{p}/task/{p}/children").read_text().split()]
+    return found
+
+
+def _read_log(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
+            return file.read(LOG_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _read_tests(path: Path) -> Tests:
+    """Read tests.json, which the testbench could have written: anything unexpected counts as nothing said."""
+    try:
+        with path.open("rb") as file:
+            said = json.loads(file.read(_TESTS_BYTES))
+        counts = {k: said[k] for k in asdict(Tests()) if k not in ("loaded", "errors")}
+        if not all(type(v) is int and v >= 0 for v in counts.values()) or type(said["loaded"]) is not bool:
+            return Tests()
+        errors = tuple(e for e in said["errors"] if isinstance(e, dict))
+        return Tests(loaded=said["loaded"], errors=errors, **counts)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return Tests()
+
+
+def own_errors(tests: Tests, text: str) -> Sequence[str]:
+    """The errors of a testbench as lines `testbench.py:LINE: Type: message` with the source line below."""
+    lines: list[str] = []
+    source = text.split("\n")
+    for error in tests.errors[:5]:
+        line = error.get("line")
+        place = f"{error.get('file')}:{line}: " if type(line) is int else ""
+        lines.append(f"{place}{error.get('type', '')}: {str(error.get('message', ''))[:500]}")
+        if type(line) is int and 0 < line <= len(source):
+            lines.append(f"    {source[line - 1].strip()[:200]}")
+    return lines

@@ -1,0 +1,444 @@
+// Fork server for simulations. Usage: harness; commands on stdin, one reply line (JSON) on stdout for each.
+//
+// Python and cocotb are loaded once. `open` forks a server for one design, which loads and elaborates the model once
+// and then forks one child per testbench. The child inherits everything, runs the testbench and leaves; what it leaves
+// behind is its log, the files in its folder, and the record of the design's inputs in shared memory. Coverage comes
+// from replaying that record in another child, which has seen no testbench code.
+//
+// Commands (fields separated by tabs):
+//   open    MODEL                                        -> {"points": N, "inputs": N, "outputs": N}
+//   points  FILE                                         -> {} and FILE in the format of verilated_cov.cpp
+//   probe   EVALUATIONS                                  -> {"deterministic": true|false|null}
+//   run     FOLDER TIME_NS EVALUATIONS WALL_MS CPU_S MEMORY_MB OUTPUT_BYTES WAVES ARGUMENT
+//           -> {"end", "stopped", "exit", "signal", "time_ns", "evaluations", "wall_s", "cpu_s", "replay": {...}}
+//   close                                                -> {} and the server of the design ends
+// A command that fails answers {"error": "..."}. Every process ends when stdin is closed.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "simulation.h"
+
+extern "C" void vlog_startup_routines_bootstrap();
+
+namespace {
+
+using namespace llm4cov;
+using Clock = std::chrono::steady_clock;
+using Command = std::vector<std::string>;
+
+constexpr size_t record_capacity = 256u << 20;  // virtual; pages are taken as they are used
+constexpr size_t record_keep = 1u << 20;        // what a later run may find already allocated
+constexpr uint64_t most_processes = 256;
+
+int command_fd = -1;
+int reply_fd = -1;
+Record* record = nullptr;
+Design* design = nullptr;
+
+// ---- Python, looked up at run time: the harness is built without its headers
+
+template <typename Function>
+Function python(const char* name) {
+    void* const symbol = dlsym(RTLD_DEFAULT, name);
+    if (!symbol) throw std::runtime_error(std::string{"no symbol "} + name + " in libpython");
+    return reinterpret_cast<Function>(symbol);
+}
+
+bool run_python(const std::string& code) {
+    return python<int (*)(const char*)>("PyRun_SimpleString")(code.c_str()) == 0;
+}
+
+pid_t fork_python() {
+    python<void (*)()>("PyOS_BeforeFork")();
+    const pid_t pid = fork();
+    python<void (*)()>(pid == 0 ? "PyOS_AfterFork_Child" : "PyOS_AfterFork_Parent")();
+    if (pid < 0) throw std::runtime_error(std::string{"fork: "} + std::strerror(errno));
+    return pid;
+}
+
+std::string literal(const std::string& text) {
+    std::string out = "'";
+    for (const unsigned char c : text) {
+        char hex[5];
+        std::snprintf(hex, sizeof hex, "\\x%02x", c);
+        out += hex;
+    }
+    return out + "'";
+}
+
+// ---- commands and replies
+
+// Unbuffered: the server of a design reads on where its parent stopped.
+bool read_command(Command& command) {
+    std::string line;
+    char c;
+    for (;;) {
+        const ssize_t n = read(command_fd, &c, 1);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        if (c == '\n') break;
+        line += c;
+    }
+    command.clear();
+    size_t from = 0;
+    for (size_t tab; (tab = line.find('\t', from)) != std::string::npos; from = tab + 1) {
+        command.push_back(line.substr(from, tab - from));
+    }
+    command.push_back(line.substr(from));
+    return true;
+}
+
+void reply(std::string line) {
+    line += '\n';
+    for (size_t done = 0; done < line.size();) {
+        const ssize_t n = write(reply_fd, line.data() + done, line.size() - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) _exit(3);
+        done += static_cast<size_t>(n);
+    }
+}
+
+void reply_error(const std::string& message) {
+    std::string escaped;
+    for (const unsigned char c : message) {
+        if (c == '"' || c == '\\') escaped += '\\';
+        escaped += c < 0x20 ? ' ' : static_cast<char>(c);
+    }
+    reply("{\"error\": \"" + escaped + "\"}");
+}
+
+// ---- children
+
+struct Exit {
+    int status = 0;
+    bool deadline = false;
+    double cpu_s = 0;
+};
+
+double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; }
+
+// Kills every process that descends from this one: as a subreaper it inherits those that left their group or session.
+void kill_descendants() {
+    for (int round = 0; round < 1000; ++round) {
+        std::ifstream children{"/proc/thread-self/children"};
+        bool any = false;
+        for (pid_t pid; children >> pid; any = true) kill(pid, SIGKILL);
+        while (waitpid(-1, nullptr, WNOHANG) > 0) any = true;
+        if (!any) return;
+        usleep(200);
+    }
+}
+
+// Waits for a child, at most until the deadline, then removes its whole group.
+Exit wait_for(pid_t pid, Clock::time_point deadline) {
+    const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    pollfd fds[2] = {{pidfd, POLLIN, 0}, {command_fd, 0, 0}};
+    Exit result;
+    for (;;) {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count() + 1;
+        const int n = left > 0 ? poll(fds, 2, static_cast<int>(left)) : 0;
+        if (n < 0 && errno == EINTR) continue;
+        if (n == 0) result.deadline = true;
+        if (fds[1].revents) {  // the caller is gone
+            kill(-pid, SIGKILL);
+            kill(pid, SIGKILL);
+            kill_descendants();
+            _exit(0);
+        }
+        break;
+    }
+    close(pidfd);
+    if (result.deadline) {
+        kill(-pid, SIGKILL);
+        kill(pid, SIGKILL);
+    }
+    rusage usage{};
+    while (wait4(pid, &result.status, 0, &usage) < 0 && errno == EINTR) {}
+    kill(-pid, SIGKILL);
+    kill_descendants();
+    result.cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+    return result;
+}
+
+void limit(int resource, rlim_t soft, rlim_t hard) {
+    const rlimit value{soft, hard};
+    setrlimit(resource, &value);
+}
+
+rlim_t address_space() {
+    std::ifstream statm{"/proc/self/statm"};
+    rlim_t pages = 0;
+    statm >> pages;
+    return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
+void redirect(const char* path, int flags, int fd) {
+    const int file = open(path, flags, 0600);
+    if (file < 0) _exit(4);
+    dup2(file, fd);
+    if (file != fd) close(file);
+}
+
+// What the child of either kind has in common: no way back to the server, and an end when the server ends.
+void leave_server(uint64_t cpu_s) {
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(command_fd);
+    close(reply_fd);
+    redirect("/dev/null", O_RDONLY, 0);
+    limit(RLIMIT_CORE, 0, 0);
+    limit(RLIMIT_CPU, cpu_s, cpu_s + 1);
+}
+
+// ---- the commands of a design's server
+
+uint64_t number(const Command& command, size_t at) {
+    return at < command.size() ? std::strtoull(command[at].c_str(), nullptr, 10) : 0;
+}
+
+void reset_record() {
+    if (record->size > record_keep) madvise(record, record_capacity, MADV_REMOVE);
+    std::memset(static_cast<void*>(record), 0, sizeof(Record));
+}
+
+struct ReplayResult {
+    bool complete = false;
+    Replay replay;
+    std::string hits;
+    double cpu_s = 0;
+};
+
+int replay_pipe = -1;
+Replay replay_state;
+
+void send_replay() {
+    const std::string hits = design->hits();
+    std::string bytes(reinterpret_cast<const char*>(&replay_state), sizeof replay_state);
+    bytes += hits;
+    for (size_t done = 0; done < bytes.size();) {
+        const ssize_t n = write(replay_pipe, bytes.data() + done, bytes.size() - done);
+        if (n <= 0) break;
+        done += static_cast<size_t>(n);
+    }
+    _exit(0);
+}
+
+// Replays the record in a fresh child of the elaborated model.
+ReplayResult replay_record(uint64_t evaluations, std::chrono::milliseconds wall, int random_seed) {
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC)) throw std::runtime_error("pipe");
+    // a pipe that holds the whole answer lets the parent wait first and read afterwards
+    const size_t size = sizeof(Replay) + design->hits().size();
+    if (size > 65536) fcntl(fds[1], F_SETPIPE_SZ, static_cast<int>(size));
+    const pid_t pid = fork();
+    if (pid < 0) throw std::runtime_error(std::string{"fork: "} + std::strerror(errno));
+    if (pid == 0) {
+        leave_server(static_cast<uint64_t>(wall.count()) / 1000 + 1);
+        close(fds[0]);
+        redirect("/dev/null", O_WRONLY, 1);
+        redirect("/dev/null", O_WRONLY, 2);
+        replay_pipe = fds[1];
+        set_fatal_handler(send_replay);
+        Verilated::threadContextp()->randSeed(random_seed);
+        design->replay(*record, record_capacity, evaluations, replay_state);
+        send_replay();
+    }
+    close(fds[1]);
+    const Exit left = wait_for(pid, Clock::now() + wall);
+    ReplayResult result;
+    result.cpu_s = left.cpu_s;
+    std::string bytes;
+    char buffer[65536];
+    for (ssize_t n; (n = read(fds[0], buffer, sizeof buffer)) > 0;) bytes.append(buffer, static_cast<size_t>(n));
+    close(fds[0]);
+    if (bytes.size() == size) {
+        result.complete = true;
+        std::memcpy(static_cast<void*>(&result.replay), bytes.data(), sizeof(Replay));
+        result.hits = bytes.substr(sizeof(Replay));
+    }
+    return result;
+}
+
+std::string hex(const std::string& bytes) {
+    static const char digits[] = "0123456789abcdef";
+    std::string out;
+    out.reserve(bytes.size() * 2);
+    for (const unsigned char c : bytes) {
+        out += digits[c >> 4];
+        out += digits[c & 15];
+    }
+    return out;
+}
+
+struct Job {
+    std::string folder, waves, argument;
+    llm4cov::Limits limits;
+    std::chrono::milliseconds wall;
+    uint64_t cpu_s, memory, output;
+};
+
+[[noreturn]] void run_testbench(const Job& job) {
+    leave_server(job.cpu_s);
+    if (chdir(job.folder.c_str())) _exit(4);
+    redirect("log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 1);
+    dup2(1, 2);
+    std::setvbuf(stdout, nullptr, _IOLBF, 4096);
+    limit(RLIMIT_AS, address_space() + job.memory, address_space() + job.memory);
+    limit(RLIMIT_FSIZE, job.output, job.output);
+    limit(RLIMIT_NPROC, most_processes, most_processes);
+    signal(SIGXFSZ, SIG_DFL);  // Python ignores it; a run that writes too much must end
+    signal(SIGPIPE, SIG_DFL);
+    prctl(PR_SET_DUMPABLE, 1);
+    if (!run_python("import session; session.prepare(" + literal(job.argument) + ")")) _exit(4);
+    design->run(*record, record_capacity, job.limits, job.waves);
+    // Python needs no flush: its streams are unbuffered, and GPI has already shut it down when cocotb ended the run.
+    std::fflush(nullptr);
+    _exit(0);
+}
+
+double units_per_ns() { return std::pow(10.0, -9 - design->precision()); }
+
+void run(const Command& c) {
+    Job job;
+    job.folder = c.at(1);
+    const double time = static_cast<double>(number(c, 2)) * units_per_ns();
+    job.limits = {static_cast<uint64_t>(time), number(c, 3)};
+    job.wall = std::chrono::milliseconds(number(c, 4));
+    job.cpu_s = number(c, 5);
+    job.memory = number(c, 6) << 20;
+    job.output = number(c, 7);
+    job.waves = c.at(8);
+    job.argument = c.at(9);
+
+    reset_record();
+    const auto start = Clock::now();
+    const pid_t pid = fork_python();
+    if (pid == 0) run_testbench(job);
+    const Exit left = wait_for(pid, start + job.wall);
+    const double wall_s = std::chrono::duration<double>(Clock::now() - start).count();
+
+    // All processes of the testbench are gone: the record no longer changes.
+    const uint64_t evaluations = std::min<uint64_t>(record->evaluations, job.limits.evaluations);
+    const uint64_t claimed = record->outputs[record->evaluations % 2];
+    const ReplayResult replayed = replay_record(evaluations, job.wall + std::chrono::seconds(5), 1);
+    const bool same = replayed.complete && replayed.replay.evaluations == evaluations &&
+                      replayed.replay.outputs == claimed;
+    std::ostringstream out;
+    out << "{\"end\": " << static_cast<uint32_t>(record->end) << ", \"deadline\": " << (left.deadline ? "true" : "false")
+        << ", \"exit\": " << (WIFEXITED(left.status) ? WEXITSTATUS(left.status) : -1)
+        << ", \"signal\": " << (WIFSIGNALED(left.status) ? WTERMSIG(left.status) : 0)
+        << ", \"time_ns\": " << static_cast<uint64_t>(static_cast<double>(record->time) / units_per_ns())
+        << ", \"evaluations\": " << evaluations << ", \"wall_s\": " << wall_s << ", \"cpu_s\": " << left.cpu_s
+        << ", \"replay_cpu_s\": " << replayed.cpu_s << ", \"replayed\": " << (replayed.complete ? "true" : "false")
+        << ", \"same\": " << (same ? "true" : "false") << ", \"hits\": \"" << hex(replayed.hits) << "\"}";
+    reply(out.str());
+}
+
+// A design is a function of its inputs if two replays of one record agree although $random draws other numbers.
+void probe(const Command& c) {
+    reset_record();
+    const uint64_t evaluations = number(c, 1);
+    design->randomise(*record, record_capacity, evaluations, 1);
+    const auto wall = std::chrono::seconds(5);
+    const ReplayResult a = replay_record(evaluations, wall, 1);
+    const ReplayResult b = replay_record(evaluations, wall, 2);
+    if (!a.complete || !b.complete) {
+        reply("{\"deterministic\": null}");
+        return;
+    }
+    const bool same = a.replay.outputs == b.replay.outputs && a.replay.evaluations == b.replay.evaluations &&
+                      a.hits == b.hits;
+    reply(same ? "{\"deterministic\": true}" : "{\"deterministic\": false}");
+}
+
+[[noreturn]] void serve_design(const std::string& model) {
+    void* const memory = mmap(nullptr, record_capacity, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    try {
+        if (memory == MAP_FAILED) throw std::runtime_error("no memory for the record");
+        record = static_cast<Record*>(memory);
+        design = new Design{model};
+        reply("{}");
+    } catch (const std::exception& error) {
+        reply_error(error.what());
+        _exit(0);
+    }
+    Command command;
+    while (read_command(command) && command[0] != "close") {
+        try {
+            if (command[0] == "run") {
+                run(command);
+            } else if (command[0] == "probe") {
+                probe(command);
+            } else if (command[0] == "points") {
+                std::ofstream file{command.at(1), std::ios::binary};
+                file << design->points();
+                file.close();
+                if (!file) throw std::runtime_error("cannot write " + command[1]);
+                reply("{}");
+            } else {
+                throw std::runtime_error("unknown command " + command[0]);
+            }
+        } catch (const std::exception& error) {
+            reply_error(error.what());
+        }
+    }
+    if (command[0] == "close") reply("{}");
+    _exit(0);
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+    command_fd = fcntl(0, F_DUPFD_CLOEXEC, 10);
+    reply_fd = fcntl(1, F_DUPFD_CLOEXEC, 10);
+    dup2(2, 1);
+    redirect("/dev/null", O_RDONLY, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+
+    Verilated::commandArgs(1, const_cast<const char**>(argv));
+    vlog_startup_routines_bootstrap();  // starts Python
+    // A testbench shares the user of this process: it must not read or write its memory.
+    prctl(PR_SET_DUMPABLE, 0);
+    if (!run_python("import session; session.preload()")) return 1;
+    reply("{}");
+
+    Command command;
+    while (read_command(command)) {
+        if (command[0] != "open") {
+            reply_error("no design is open");
+            continue;
+        }
+        const pid_t pid = fork_python();
+        if (pid == 0) {
+            prctl(PR_SET_CHILD_SUBREAPER, 1);
+            serve_design(command.at(1));
+        }
+        int status = 0;
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+        kill_descendants();
+        if (status) return 3;  // the caller starts another
+    }
+    return 0;
+}

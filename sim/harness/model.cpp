@@ -1,0 +1,39 @@
+// Appended to the generated code of every model (prefix Vtop).
+
+#if VM_TRACE
+#include "verilated_vcd_c.h"
+#endif
+
+namespace {
+
+Vtop* model(void* handle) { return static_cast<Vtop*>(handle); }
+
+// An empty name makes the scopes `TOP` and `<top>`, as cocotb expects.
+void* create(VerilatedContext* context) { return new Vtop{context, ""}; }
+void eval_step(void* handle) { model(handle)->eval_step(); }
+void finish(void* handle) { model(handle)->final(); }
+bool events_pending(void* handle) { return model(handle)->eventsPending(); }
+uint64_t next_time_slot(void* handle) { return model(handle)->nextTimeSlot(); }
+
+#if VM_TRACE
+VerilatedVcdC* trace = nullptr;
+
+void trace_open(void* handle, const char* path) {
+    trace = new VerilatedVcdC;
+    model(handle)->trace(trace, 99);
+    trace->open(path);
+}
+void trace_dump(uint64_t time) { trace->dump(time); }
+void trace_close() { trace->close(); }
+#else
+constexpr auto trace_open = nullptr;
+constexpr auto trace_dump = nullptr;
+constexpr auto trace_close = nullptr;
+#endif
+
+const Llm4covModel api{create,         eval_step,  finish,     events_pending,
+                       next_time_slot, trace_open, trace_dump, trace_close};
+
+}  // namespace
+
+extern "C" const Llm4covModel* llm4cov_model() { return &api; }

