@@ -1,0 +1,184 @@
+"""`llm4cov sim`, `close`, `cache` and `doctor`: exit codes, JSON and what is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+COUNTER = """
+module counter(input logic clk, input logic rst_n, input logic en, output logic [1:0] n, output logic full);
+  always_ff @(posedge clk or negedge rst_n)
+    if (!rst_n) n <= 0;
+    else if (en) n <= n + 1;
+  assign full = n == 2'd3;
+endmodule
+"""
+
+DEEP = """
+module deep(input logic clk, input logic rst, input logic en, output logic [63:0] n);
+  always_ff @(posedge clk) if (rst) n <= 0; else if (en) n <= n + 1;
+endmodule
+"""
+
+TESTBENCH = """
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge
+
+@cocotb.test()
+async def count(dut):
+    Clock(dut.clk, 10, "ns").start()
+    dut.rst_n.value = 0
+    dut.en.value = 0
+    await RisingEdge(dut.clk)
+    dut.rst_n.value = 1
+    dut.en.value = 1
+    for _ in range(6):
+        await RisingEdge(dut.clk)
+    print("counted to", int(dut.n.value))
+    assert {condition}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "counter.sv").write_text(COUNTER)
+    (folder / "deep.sv").write_text(DEEP)
+    (folder / "passing.py").write_text(TESTBENCH.replace("{condition}", "True"))
+    (folder / "failing.py").write_text(TESTBENCH.replace("{condition}", "False"))
+    (folder / "broken.py").write_text("def broken(:\n")
+    (folder / "broken.sv").write_text("module broken(input logic a;\nendmodule\n")
+    (folder / "empty").mkdir()
+    (folder / "latin.py").write_bytes(b"# \xe9\n")
+    return folder
+
+
+def llm4cov(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"LLM4COV_HOME": str(folder / "home")}
+    command = [sys.executable, "-m", "llm4cov_assets.cli", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def one_object(done: subprocess.CompletedProcess[str]) -> dict:
+    assert len(done.stdout.splitlines()) == 1, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_sim_prints_one_object_and_exits_0_when_passed(folder):
+    done = llm4cov(folder, "sim", "counter.sv", "passing.py", "--json")
+    result = one_object(done)
+    assert done.returncode == 0, done.stderr
+    assert result["status"] == "passed"
+    assert 0 < result["coverage"]["overall"] <= 1
+    assert "counted to" in result["log"]
+    again = one_object(llm4cov(folder, "sim", "counter.sv", "passing.py", "--json"))
+    assert again["cached"]
+    assert again["coverage"] == result["coverage"]
+    fresh = one_object(llm4cov(folder, "sim", "counter.sv", "passing.py", "--json", "--no-cache"))
+    assert not fresh["cached"]
+    assert fresh["simulation_id"] == result["simulation_id"]
+
+
+@pytest.mark.parametrize(
+    ("testbench", "status"),
+    [("failing.py", "test_failed"), ("broken.py", "load_error")],
+)
+def test_sim_exits_1_with_an_object_for_every_other_status(folder, testbench, status):
+    done = llm4cov(folder, "sim", "counter.sv", testbench, "--json")
+    assert one_object(done)["status"] == status
+    assert done.returncode == 1
+
+
+def test_sim_prints_status_metrics_and_the_place_of_the_log(folder):
+    done = llm4cov(folder, "sim", "counter.sv", "failing.py")
+    assert done.returncode == 1
+    for text in ("test_failed", "overall", "line", "toggle", "log:"):
+        assert text in done.stdout
+    log = Path("".join(done.stdout.split("log:")[1].split("simulation")[0].split()))
+    assert "counted to" in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("counter.sv", "nowhere.py"), "nowhere.py"),
+        (("nowhere.sv", "passing.py"), "nowhere.sv"),
+        (("empty", "passing.py"), "empty"),
+        (("broken.sv", "passing.py"), "broken.sv"),
+        (("counter.sv", "latin.py"), "latin.py"),
+        (("counter.sv", "empty"), "empty"),
+        (("counter.sv", "counter.sv", "--language", "vhdl"), "vhdl"),
+        (("counter.sv", "passing.py", "--timeout", "0"), "--timeout"),
+        (("counter.sv", "passing.py", "--param", "W"), "--param W"),
+        (("counter.sv", "passing.py", "--top", "none"), "none"),
+    ],
+)
+def test_unreadable_input_is_one_line_and_exit_code_2(folder, arguments, named):
+    done = llm4cov(folder, "sim", *arguments, "--json")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert named in line
+
+
+@pytest.mark.slow
+def test_close_writes_testbenches_and_a_summary(folder):
+    done = llm4cov(folder, "close", "counter.sv", "--rounds", "2", "--budget-sims", "12", "--out", "closed", "--json")
+    summary = one_object(done)
+    assert done.returncode == 0, done.stderr
+    assert summary["simulations"] <= 12
+    assert summary["merged"]["overall"] >= summary["best"]["overall"]
+    assert json.loads((folder / "closed" / "summary.json").read_text()) == summary
+    assert "| overall |" in (folder / "closed" / "summary.md").read_text()
+    best = one_object(llm4cov(folder, "sim", "counter.sv", "closed/best.py", "--json"))
+    assert best["status"] == "passed"
+    assert best["coverage"]["overall"] == summary["best"]["overall"]
+    assert best["cached"]
+
+
+@pytest.mark.slow
+def test_close_keeps_what_there_is_at_ctrl_c(folder):
+    environment = os.environ | {"LLM4COV_HOME": str(folder / "home")}
+    command = [sys.executable, "-m", "llm4cov_assets.cli", "close", "deep.sv", "--rounds", "100000"]
+    command += ["--budget-sims", "100000", "--samples", "16", "--out", "interrupted", "--json"]
+    running = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    while "points" not in running.stderr.readline():
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    output, _ = running.communicate(timeout=120)
+    summary = json.loads(output)
+    assert summary["stopped"] == "interrupted"
+    assert summary["best"]["overall"] > 0
+    assert (folder / "interrupted" / "best.py").exists()
+
+
+def test_close_refuses_an_unknown_policy(folder):
+    done = llm4cov(folder, "close", "counter.sv", "--policy", "nobody")
+    assert done.returncode == 2
+    assert "nobody" in done.stderr
+
+
+def test_cache_counts_what_is_stored(folder):
+    counted = one_object(llm4cov(folder, "cache", "--json"))
+    assert set(counted) >= {"home", "simulations", "builds", "checkpoints"}
+    assert llm4cov(folder, "cache").returncode == 0
+
+
+def test_doctor_lists_what_is_needed(folder):
+    done = llm4cov(folder, "doctor", "--json")
+    report = one_object(done)
+    names = {check["name"] for check in report["checks"]}
+    assert {"verilator", "cocotb", "libpython", "g++", "make", "ccache", "z3", "bwrap", "torch", "trl", "gpu"} <= names
+    assert all(check["mend"] for check in report["checks"] if not check["ok"])
+    assert done.returncode == (0 if report["ok"] else 1)
