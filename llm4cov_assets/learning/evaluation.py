@@ -164,7 +164,7 @@ def leaderboard(
         sums, counts = _clusters(group)
         interval = mean_interval(sums, counts, resamples, seed)
         with_target = group.filter(pl.col("target_met").is_not_null())
-        per_design = with_target.group_by("design_id").agg(
+        per_design = with_target.group_by("design_id", maintain_order=True).agg(
             one=pl.col("target_met").mean(), any=pl.col("target_met").any().cast(pl.Float64)
         )
         rows.append(
@@ -185,7 +185,9 @@ def leaderboard(
                 "avg_line_branch": group.select(_line_branch()).to_series().mean(),
                 "pass_at_1": per_design["one"].mean(),
                 "pass_at_n": per_design["any"].mean(),
-                "best_at_n": group.group_by("design_id").agg(pl.col("overall").max())["overall"].mean(),
+                "best_at_n": group.group_by("design_id", maintain_order=True)
+                .agg(pl.col("overall").max())["overall"]
+                .mean(),
                 "simulations": group["simulations"].sum(),
                 "cached_simulations": group["cached_simulations"].sum(),
                 "bootstrap_seed": seed,
@@ -237,7 +239,10 @@ def compare(
 
 
 def _groups(evaluations: pl.DataFrame) -> Iterator[tuple[tuple[str, str, str], pl.DataFrame]]:
-    """((policy, benchmark, mode), rows), where every row belongs to its own benchmark and to "all"."""
+    """((policy, benchmark, mode), rows), where every row belongs to its own benchmark and to "all".
+
+    Rows are sorted, so that sums have the same last bit whatever the order they were stored in.
+    """
     parts = [evaluations.with_columns(benchmark=pl.lit(ALL)), evaluations.filter(pl.col("benchmark") != ALL)]
     both = pl.concat(parts).sort("policy", "mode", "cluster", "design_id", "sample")
     for key, group in both.group_by("policy", "benchmark", "mode", maintain_order=True):
@@ -246,7 +251,8 @@ def _groups(evaluations: pl.DataFrame) -> Iterator[tuple[tuple[str, str, str], p
 
 def _clusters(group: pl.DataFrame) -> tuple[Array, Array]:
     """Sum of coverage and number of samples of each cluster, sorted by name."""
-    clusters = group.group_by("cluster").agg(pl.col("overall").sum(), pl.len().alias("n")).sort("cluster")
+    clusters = group.group_by("cluster", maintain_order=True).agg(pl.col("overall").sum(), pl.len().alias("n"))
+    clusters = clusters.sort("cluster")
     return clusters["overall"].to_numpy().astype(np.float64), clusters["n"].to_numpy().astype(np.float64)
 
 
