@@ -72,6 +72,21 @@ def evaluation_set(profile: Profile) -> list[DesignRecord]:
     return [r for r in records if fnmatchcase(r.name, profile.designs_glob)]
 
 
+def generated_records(count: int, families_glob: str, seed: int, split: str) -> list[DesignRecord]:
+    """`count` generated designs for a split. Training leaves out the held-out families; evaluation designs differ
+    from the training designs of the same seed."""
+    if split not in ("train", "eval"):
+        raise UserError(f"no split {split!r}; there are train and eval")
+    if split == "eval":
+        found = generate(count, families_glob, seed, EVALUATION_STREAM)
+        return [_record(g, split, HELD_OUT_FAMILIES if g.family in HELD_OUT else SEEN_FAMILIES) for g in found]
+    names = [f for f in families(families_glob) if f not in HELD_OUT]
+    if not names:
+        raise UserError(f"{families_glob!r} names only families held out of training ({', '.join(HELD_OUT)}); "
+                        "use --split eval")  # fmt: skip
+    return [_record(g, split) for g in generate(count, ",".join(names), seed)]
+
+
 def known_records(home: Path, profile: Profile) -> list[DesignRecord]:
     """Every design that has a name: the profile's sets and what was imported, by kind and name."""
     corpus = [

@@ -1,0 +1,460 @@
+"""`llm4cov designs`: bring designs in, look at them, take them out, generate and calibrate them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from llm4cov_assets.errors import UserError
+
+if TYPE_CHECKING:
+    from llm4cov_assets.ingest.records import DesignRecord
+
+JsonOption = Annotated[bool, typer.Option("--json", help="print JSON on stdout")]
+CODE_VERSION = "1"
+
+group = typer.Typer(help="Bring designs in, look at them, generate and calibrate them.", no_args_is_help=True)
+
+
+def mount(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    app.add_typer(group, name="designs")
+
+
+@group.command("import")
+def import_designs(
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="a folder of one design, of folders, or an RTL file")
+    ],
+    format: Annotated[str, typer.Option(help="auto, directory")] = "auto",
+    split: Annotated[str, typer.Option(help="train or eval")] = "train",
+    batch_size: Annotated[int, typer.Option(min=1, help="designs per batch")] = 80,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would be accepted, keep nothing")] = False,
+    build: Annotated[bool, typer.Option(help="accept only what Verilator builds")] = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Import designs, each by itself: good ones are kept in batches, the others are listed with their reason.
+
+    Exit code 0 when at least one was accepted, 1 when none was, 2 when the source cannot be read.
+    """
+    from llm4cov_assets.home import home
+    from llm4cov_assets.ingest.importing import import_source
+    from sim.design import Design, DesignError
+
+    def refuse(design: Design) -> None:
+        found = simulator.build(design)
+        status = getattr(found, "status", None)
+        if status is not None:
+            raise DesignError(f"{design.name}: {status}: {_first_line(found.message)}")
+
+    with _progress("importing") as progress, _simulator(build) as simulator:
+        report = import_source(
+            source,
+            home(),
+            format=format,
+            split=split,
+            batch_size=batch_size,
+            dry_run=dry_run,
+            check=refuse if build else None,
+            on_design=lambda path, i, n: progress(i, n, path.name),
+        )
+    if not dry_run:
+        for batch, records in report.batches.items():
+            _store(records, batch)
+        _store_rejections(report.rejected)
+    if as_json:
+        accepted = [{**_summary(r), "batch": b} for b, records in report.batches.items() for r in records]
+        _print({"accepted": accepted, "rejected": [vars(r) for r in report.rejected], "dry_run": dry_run})
+    else:
+        _show_import(report, dry_run)
+    raise typer.Exit(0 if report.accepted else 1)
+
+
+@group.command("list")
+def list_designs(
+    glob: Annotated[str, typer.Argument(metavar="GLOB", help="names to list")] = "*",
+    split: Annotated[str | None, typer.Option(help="only this split: train, eval, inbox, adhoc")] = None,
+    profile: Annotated[str, typer.Option(help="profile whose generated designs are listed")] = "demo",
+    as_json: JsonOption = False,
+) -> None:
+    """Every design with a name: bundled, generated for a profile, imported."""
+    from fnmatch import fnmatchcase
+
+    from llm4cov_assets.home import home
+    from llm4cov_assets.ingest.registry import known_records
+    from llm4cov_assets.profiles import profile as named_profile
+
+    records = [
+        r
+        for r in known_records(home(), named_profile(profile))
+        if fnmatchcase(r.name, glob) and (split is None or r.split == split)
+    ]
+    if as_json:
+        _print([_summary(r) for r in records])
+        return
+    table = _table("name", "split", "kind", "cluster", "benchmark", "files", "lines", "source")
+    for r in records:
+        s = _summary(r)
+        table.add_row(r.name, r.split, r.kind, r.cluster, r.benchmark, str(s["n_files"]), str(s["n_lines"]), r.source)
+    _out().print(table)
+    _out().print(f"{len(records)} designs")
+
+
+@group.command("show")
+def show_design(
+    design: Annotated[str, typer.Argument(metavar="DESIGN", help="name, folder or RTL file")],
+    sources: Annotated[bool, typer.Option("--sources", help="print the RTL too")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """What elaboration finds: ports, clocks, resets, instances, and for every branch how to get there from reset."""
+    from llm4cov_assets.home import home
+    from llm4cov_assets.ingest.registry import find_design
+    from sim.elaborate import analyse
+
+    subject = find_design(design, home())
+    analysis = analyse(subject)
+    data: dict[str, Any] = {
+        "name": subject.name,
+        "design_id": subject.design_id,
+        "rtl_id": subject.rtl_id,
+        "top": subject.top,
+        "files": [f.path for f in (*subject.sources, *subject.includes)],
+        "parameters": dict(subject.parameters),
+        "defines": dict(subject.defines),
+        "n_lines": analysis.n_lines,
+        "ports": [vars(p) for p in analysis.interface.ports],
+        "clocks": list(analysis.interface.clocks),
+        "resets": [vars(r) for r in analysis.interface.resets],
+        "hierarchy": [{"instance": path, "module": module} for path, module in analysis.hierarchy],
+        "branches": [
+            {
+                "file": b.file,
+                "line": b.line,
+                "what": b.what,
+                "instance": b.instance,
+                "guards": list(b.guards),
+                "steps": None if b.steps is None else [_step(s) for s in b.steps],
+                "reason": b.reason,
+            }
+            for b in analysis.branches
+        ],
+        "specification": subject.specification,
+    }
+    if as_json:
+        if sources:
+            data["sources"] = {f.path: f.text for f in (*subject.sources, *subject.includes)}
+        _print(data)
+        return
+    _show(data)
+    if sources:
+        from rich.syntax import Syntax
+
+        for f in (*subject.includes, *subject.sources):
+            _out().rule(f.path)
+            _out().print(Syntax(f.text, "systemverilog", line_numbers=True))
+
+
+@group.command("export")
+def export_design(
+    design: Annotated[str, typer.Argument(metavar="DESIGN", help="name, folder or RTL file")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="new or empty folder")],
+    as_json: JsonOption = False,
+) -> None:
+    """Write a design to a folder that can be imported again: sources, specification and design.toml."""
+    from llm4cov_assets.home import home
+    from llm4cov_assets.ingest.exporting import export
+    from llm4cov_assets.ingest.registry import find_design
+
+    subject = find_design(design, home())
+    files = export(subject, folder)
+    if as_json:
+        _print({"name": subject.name, "design_id": subject.design_id, "folder": str(folder), "files": files})
+    else:
+        _out().print(f"{subject.name}: {len(files)} files in {folder}")
+
+
+@group.command("generate")
+def generate_designs(
+    count: Annotated[int, typer.Option(min=1, help="designs")] = 16,
+    families: Annotated[str, typer.Option(metavar="GLOB", help="families, several with commas")] = "*",
+    seed: Annotated[int, typer.Option(help="seed of the generator")] = 0,
+    split: Annotated[str, typer.Option(help="train or eval")] = "train",
+    as_json: JsonOption = False,
+) -> None:
+    """Generate designs into the warehouse as one batch. Families held out of training appear with --split eval only."""
+    from llm4cov_assets.home import home
+    from llm4cov_assets.ingest.kept import keep
+    from llm4cov_assets.ingest.registry import generated_records
+
+    records = generated_records(count, families, seed, split)
+    batch = f"generated-{split}-{seed}"
+    for record in records:
+        keep(record, home(), batch)
+    _store(records, batch)
+    if as_json:
+        _print([{**_summary(r), "batch": batch} for r in records])
+        return
+    table = _table("name", "family", "benchmark", "lines")
+    for r in records:
+        table.add_row(r.name, r.cluster, r.benchmark, str(_summary(r)["n_lines"]))
+    _out().print(table)
+    _out().print(f"{len(records)} designs in batch {batch}")
+
+
+@group.command("calibrate")
+def calibrate_designs(
+    glob: Annotated[str, typer.Argument(metavar="GLOB", help="names of designs")] = "*",
+    budget_sims: Annotated[int, typer.Option(min=1, help="simulations of the campaign of one design")] = 24,
+    seed: Annotated[int, typer.Option(help="seed of the campaign")] = 0,
+    profile: Annotated[str, typer.Option(help="profile whose evaluation designs are meant")] = "demo",
+    as_json: JsonOption = False,
+) -> None:
+    """Set coverage targets: 0.95 of what a seeded reference campaign reaches, for this simulator and version.
+
+    Evaluation designs are calibrated; a name without wildcards may be any design. Exit code 1 when none could run.
+    """
+    from functools import partial
+
+    from llm4cov_assets.ingest.calibration import calibrate, target_rows
+    from llm4cov_assets.profiles import profile as named_profile
+
+    settings = named_profile(profile)
+    records = _chosen(glob, profile)
+    with _progress("calibrating") as progress, _simulator(True) as simulator:
+        references = calibrate(
+            [r.design for r in records],
+            partial(simulator.run_batches, limits=settings.limits, seed=0),
+            simulator.points,
+            budget_sims=budget_sims,
+            seed=seed,
+            progress=lambda done, total: progress(done, total, "simulations"),
+        )
+    targets = target_rows(references)
+    _store(records, "adhoc", profile)
+    _write("targets", targets, "adhoc", profile)
+    names = {r.design.design_id: r.name for r in records}
+    found = [{"name": names[row["design_id"]], **row} for row in targets.iter_rows(named=True)]
+    if as_json:
+        _print(found)
+    else:
+        table = _table("name", "metric", "target", "reference", "simulations", "simulator")
+        for row in found:
+            reference = "" if row["reference"] is None else f"{row['reference']:.3f}"
+            table.add_row(
+                row["name"], row["metric"], f"{row['target']:.3f}", reference, str(row["simulations"]), row["simulator"]
+            )
+        _out().print(table)
+    failed = [r.design.name for r in references if r.coverage.overall is None]
+    for name in failed:
+        typer.echo(f"llm4cov: {name}: no testbench of the reference campaign ran; try `llm4cov sim` on it", err=True)
+    raise typer.Exit(1 if len(failed) == len(references) else 0)
+
+
+def _chosen(glob: str, profile: str) -> list[DesignRecord]:
+    from fnmatch import fnmatchcase
+
+    from llm4cov_assets.home import home
+    from llm4cov_assets.ingest.records import DesignRecord
+    from llm4cov_assets.ingest.registry import find_design, known_records
+    from llm4cov_assets.profiles import profile as named_profile
+
+    known = known_records(home(), named_profile(profile))
+    records = [r for r in known if fnmatchcase(r.name, glob) and r.split == "eval"]
+    if records:
+        return records
+    if any(c in glob for c in "*?["):
+        raise UserError(f"no evaluation design matches {glob!r} (see `llm4cov designs list --split eval`)")
+    design = find_design(glob, home())
+    named = [r for r in known if r.design.design_id == design.design_id]
+    return named or [DesignRecord(design, "adhoc", "imported", design.name, "", glob)]
+
+
+def _summary(record: DesignRecord) -> dict[str, Any]:
+    files = (*record.design.sources, *record.design.includes)
+    return {
+        "name": record.name,
+        "design_id": record.design.design_id,
+        "rtl_id": record.design.rtl_id,
+        "split": record.split,
+        "kind": record.kind,
+        "cluster": record.cluster,
+        "benchmark": record.benchmark,
+        "source": record.source,
+        "top": record.design.top,
+        "n_files": len(files),
+        "n_lines": sum(f.text.count("\n") for f in files),
+    }
+
+
+def _step(step: Any) -> dict[str, Any]:
+    return {"constraints": [vars(c) for c in step.constraints], "cycles": step.cycles}
+
+
+def _write(table: str, frame: Any, batch: str, profile: str = "demo") -> None:
+    from llm4cov_assets.home import home
+    from llm4cov_assets.profiles import profile as named_profile
+    from warehouse.store import Provenance, Store
+
+    if len(frame):
+        hashed = named_profile(profile).config_hash
+        Store(home()).write(table, frame, Provenance(None, hashed, None, None, batch, CODE_VERSION))
+
+
+def _store(records: list[DesignRecord], batch: str, profile: str = "demo") -> None:
+    """Rows of the designs and their files; elaboration that fails leaves the counts of the interface at 0."""
+    from llm4cov_assets.rows import design_row, design_rows, file_rows
+    from sim.design import Design, DesignError
+    from sim.elaborate import Analysis, analyse
+
+    def analysis(design: Design) -> Analysis | None:
+        try:
+            return analyse(design)
+        except DesignError:
+            return None
+
+    rows = []
+    with _progress("elaborating") as progress:
+        for i, r in enumerate(records):
+            progress(i, len(records), r.name)
+            rows.append(
+                design_row(
+                    r.design,
+                    split=r.split,
+                    kind=r.kind,
+                    source=r.source,
+                    cluster=r.cluster,
+                    benchmark=r.benchmark,
+                    analysis=analysis(r.design),
+                )
+            )
+    _write("designs", design_rows(rows), batch, profile)
+    _write("design_files", file_rows([r.design for r in records]), batch, profile)
+
+
+def _store_rejections(rejected: list[Any]) -> None:
+    from llm4cov_assets.rows import table_frame
+
+    _write("rejected_designs", table_frame("rejected_designs", [vars(r) for r in rejected]), "adhoc")
+
+
+@contextmanager
+def _simulator(wanted: bool) -> Iterator[Any]:
+    """A simulator on the home folder, or None when none is wanted."""
+    if not wanted:
+        yield None
+        return
+    from llm4cov_assets.home import home
+    from sim.simulator import Simulator
+
+    with Simulator(home()) as simulator:
+        yield simulator
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A progress bar on stderr, fed with (done, total, what is being done)."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[now]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, now="")
+        yield lambda done, total, now: bar.update(task, completed=done, total=total, now=now)
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "no message")
+
+
+def _print(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def _out() -> Any:
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=False)
+
+
+def _table(*columns: str) -> Any:
+    from rich.table import Table
+
+    table = Table()
+    for column in columns:
+        right = column in ("files", "lines", "target", "reference", "simulations")
+        table.add_column(column, justify="right" if right else "left", overflow="fold")
+    return table
+
+
+def _show_import(report: Any, dry_run: bool) -> None:
+    table = _table("name", "batch", "top", "files", "lines")
+    for batch, records in report.batches.items():
+        for r in records:
+            s = _summary(r)
+            table.add_row(r.name, batch, r.design.top, str(s["n_files"]), str(s["n_lines"]))
+    if report.accepted:
+        _out().print(table)
+    if report.rejected:
+        refused = _table("name", "reason", "detail")
+        for r in report.rejected:
+            refused.add_row(r.name, r.reason, r.detail)
+        _out().print(refused)
+    verb = "would be accepted" if dry_run else "accepted"
+    _out().print(f"{len(report.accepted)} {verb}, {len(report.rejected)} rejected")
+
+
+def _show(data: dict[str, Any]) -> None:
+    out = _out()
+    out.print(f"[bold]{data['name']}[/]  top {data['top']}, {len(data['files'])} files, {data['n_lines']} lines")
+    out.print(f"design {data['design_id']}  rtl {data['rtl_id']}")
+    ports = _table("port", "direction", "width", "role")
+    resets = {r["port"]: r for r in data["resets"]}
+    for p in data["ports"]:
+        role = "clock" if p["name"] in data["clocks"] else ""
+        if p["name"] in resets:
+            r = resets[p["name"]]
+            role = f"reset, active {'low' if r['active_low'] else 'high'}, {'' if r['synchronous'] else 'a'}synchronous"
+        ports.add_row(p["name"], p["direction"], str(p["width"]), role)
+    out.print(ports)
+    branches = _table("branch", "guards", "from reset")
+    for b in data["branches"]:
+        branches.add_row(f"{b['file']}:{b['line']} {b['what']}", " && ".join(b["guards"]), _path(b))
+    out.print(branches)
+    known = sum(b["steps"] is not None for b in data["branches"])
+    out.print(f"{known} of {len(data['branches'])} branches with a known path from reset")
+    if data["specification"]:
+        out.print(data["specification"].strip(), markup=False)
+
+
+def _path(branch: dict[str, Any]) -> str:
+    if branch["steps"] is None:
+        return f"unknown: {branch['reason']}"
+    return "; ".join(
+        ", ".join(_constraint(c) for c in step["constraints"])
+        + (f" for {step['cycles']} cycles" if step["cycles"] != 1 else "")
+        for step in branch["steps"]
+    )
+
+
+def _constraint(c: dict[str, Any]) -> str:
+    part = "" if c["high"] is None else f"[{c['high']}:{c['low']}]"
+    return f"{c['port']}{part} {c['op']} {c['value']}"
