@@ -163,6 +163,7 @@ def leaderboard(
     for (policy, benchmark, mode), group in _groups(evaluations):
         sums, counts = _clusters(group)
         interval = mean_interval(sums, counts, resamples, seed)
+        best = group.group_by("design_id", maintain_order=True).agg(pl.col("overall").max())
         with_target = group.filter(pl.col("target_met").is_not_null())
         per_design = with_target.group_by("design_id", maintain_order=True).agg(
             one=pl.col("target_met").mean(), any=pl.col("target_met").any().cast(pl.Float64)
@@ -185,9 +186,7 @@ def leaderboard(
                 "avg_line_branch": group.select(_line_branch()).to_series().mean(),
                 "pass_at_1": per_design["one"].mean(),
                 "pass_at_n": per_design["any"].mean(),
-                "best_at_n": group.group_by("design_id", maintain_order=True)
-                .agg(pl.col("overall").max())["overall"]
-                .mean(),
+                "best_at_n": best["overall"].mean(),
                 "simulations": group["simulations"].sum(),
                 "cached_simulations": group["cached_simulations"].sum(),
                 "bootstrap_seed": seed,
@@ -244,7 +243,7 @@ def _groups(evaluations: pl.DataFrame) -> Iterator[tuple[tuple[str, str, str], p
     Rows are sorted, so that sums have the same last bit whatever the order they were stored in.
     """
     parts = [evaluations.with_columns(benchmark=pl.lit(ALL)), evaluations.filter(pl.col("benchmark") != ALL)]
-    both = pl.concat(parts).sort("policy", "mode", "cluster", "design_id", "sample")
+    both = pl.concat(parts).sort("policy", "mode", "benchmark", "cluster", "design_id", "sample")
     for key, group in both.group_by("policy", "benchmark", "mode", maintain_order=True):
         yield (str(key[0]), str(key[1]), str(key[2])), group
 
