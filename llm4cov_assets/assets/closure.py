@@ -3,7 +3,7 @@
 import dagster as dg
 
 from llm4cov_assets.assets.partitions import backfill, design_batches
-from llm4cov_assets.assets.resources import PoliciesResource, ProfileResource, SimulatorResource, WarehouseResource
+from llm4cov_assets.assets.resources import ProfileResource, SimulatorResource, WarehouseResource
 from llm4cov_assets.assets.schemas import column_schema
 from llm4cov_assets.assets.work import Outcome, Work, materialise
 
@@ -16,14 +16,13 @@ def closure(
     context: dg.AssetExecutionContext,
     profile: ProfileResource,
     warehouse: WarehouseResource,
-    policies: PoliciesResource,
     simulator: SimulatorResource,
 ) -> dg.MaterializeResult:
-    """The best testbench of each design of a batch, found by the agentic loop with the newest student."""
-    from llm4cov_assets.assets.closing import closed, newest_policy
+    """The best testbenches of each design of a batch, found by the newest student and the scripted policies in turn."""
+    from llm4cov_assets.assets.closing import closed, newest_policies
 
     def body(work: Work) -> Outcome:
         with simulator.open() as running:
-            return closed(work, running, policies.named(newest_policy(work), work.profile, work.store))
+            return closed(work, running)
 
-    return materialise(context, profile, warehouse, body, extra=newest_policy)
+    return materialise(context, profile, warehouse, body, extra=lambda work: newest_policies(work.store.home))

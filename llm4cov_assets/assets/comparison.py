@@ -33,7 +33,7 @@ def baselines_evaluation(
     from llm4cov_assets.policy.registry import baseline_names
 
     def body(work: Work) -> Outcome:
-        named = {name: policies.named(name, work.profile, work.store) for name in baseline_names(work.profile)}
+        named = [policies.named(name, work) for name in baseline_names(work.profile)]
         with simulator.open() as running:
             return evaluated(work, running, named)
 
@@ -79,7 +79,7 @@ def control_evaluation(
 
     def body(work: Work) -> Outcome:
         with simulator.open() as running:
-            return evaluated(work, running, {"control": policies.named("control", work.profile, work.store)})
+            return evaluated(work, running, [policies.named("control", work)])
 
     return materialise(context, profile, warehouse, body)
 

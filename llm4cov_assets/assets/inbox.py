@@ -15,15 +15,19 @@ from llm4cov_assets.home import home
 )
 def inbox(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
     """One batch for each new or changed entry of the inbox; entries that are still being copied wait a tick."""
-    from llm4cov_assets.ingest.registry import register_inbox
+    from llm4cov_assets.assets.batches import INBOX_VERSION
+    from llm4cov_assets.ingest.inbox import partition_changes, scan_inbox
 
-    batches = register_inbox(home())
-    known = set(context.instance.get_dynamic_partitions(design_batches.name))
-    if not batches:
+    found = scan_inbox(home() / "inbox")
+    changes = partition_changes(found, context.instance.get_dynamic_partitions(design_batches.name), INBOX_VERSION)
+    if not changes.add:
         return dg.SkipReason(f"nothing new in {home() / 'inbox'}")
     return dg.SensorResult(
-        run_requests=[dg.RunRequest(run_key=b.run_key, partition_key=b.name) for b in batches],
-        dynamic_partitions_requests=[design_batches.build_add_request([b.name for b in batches if b.name not in known])],
+        run_requests=[
+            dg.RunRequest(run_key=f"{entry.name}:{entry.content_hash}:{INBOX_VERSION}", partition_key=batch)
+            for batch, entry in changes.add.items()
+        ],
+        dynamic_partitions_requests=[design_batches.build_add_request(list(changes.add))],
     )
 
 
@@ -31,11 +35,12 @@ def inbox(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReaso
     job=close_new_designs,
     cron_schedule="0 3 * * *",
     default_status=dg.DefaultScheduleStatus.STOPPED,
-    description="Close again, at night, the inbox batches that are below their target or have not met the newest student.",
+    description="Every night, close inbox batches again that have not met the newest student. Off until switched on.",
 )
 def due_closures(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
-    """One run for each inbox batch that is due."""
+    """One run for each inbox batch that is due, with the run key of the student it is due for."""
     from llm4cov_assets.assets.closing import due_batches
 
     due = due_batches(home(), context.instance.get_dynamic_partitions(design_batches.name))
-    return [dg.RunRequest(partition_key=b) for b in due] or dg.SkipReason("every batch is closed with the newest student")
+    requests = [dg.RunRequest(run_key=f"{batch}:{student}", partition_key=batch) for batch, student in due.items()]
+    return requests or dg.SkipReason("every inbox batch is closed with the newest student")

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 import dagster as dg
 import pydantic
 
+from llm4cov_assets.errors import UserError
 from llm4cov_assets.home import home
 from llm4cov_assets.profiles import Profile
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from llm4cov_assets.learning.training import TrainingResult
+    from llm4cov_assets.assets.work import Results
     from llm4cov_assets.policy.base import Policy
+    from llm4cov_assets.policy.checkpoint import Checkpoint
     from sim.simulator import Simulator
     from warehouse.store import Store
 
@@ -75,17 +77,27 @@ class SimulatorResource(dg.ConfigurableResource):
 class PoliciesResource(dg.ConfigurableResource):
     """Policies by public name."""
 
-    def named(self, name: str, profile: Profile, store: Store) -> Policy:
-        """The policy `name`; UserError when it does not exist (yet)."""
-        from llm4cov_assets.policy.registry import policy_by_name
+    def named(self, name: str, results: Results) -> Policy:
+        """The policy `name` as it is now: a student has the weights that its asset made last.
 
-        return policy_by_name(name, profile, store)
+        UserError for an unknown name and for a student that is not trained yet.
+        """
+        from llm4cov_assets.policy.registry import STUDENTS, policy_by_name, student
+
+        if name not in STUDENTS:
+            return policy_by_name(name, results.profile, results.store)
+        asset = "base_student" if name == "untrained" else f"{name}/checkpoint"
+        rows = results.read("checkpoints", asset).filter(policy=name).rows(named=True)
+        if not rows:
+            raise UserError(f"policy {name} is not trained yet for profile {results.profile.name}: materialise {asset}")
+        home = results.store.home
+        return student(name, rows[0]["checkpoint_id"], home / rows[0]["path"], results.profile, home)
 
 
 class TrainerResource(dg.ConfigurableResource):
     """Supervised fine-tuning in a process of its own."""
 
-    def train(self, examples: pl.DataFrame, parent: Path, out: Path, **settings: Any) -> TrainingResult:
+    def train(self, examples: pl.DataFrame, parent: Path, out: Path, **settings: Any) -> Checkpoint:
         """Train from the checkpoint in `parent`; a finished checkpoint is returned as it is."""
         from llm4cov_assets.learning.training import train
 

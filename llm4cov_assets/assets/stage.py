@@ -62,7 +62,7 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
         from llm4cov_assets.assets.proposals import design_states, propose
 
         def body(work: Work) -> Outcome:
-            policy = policies.named(drafter(k), work.profile, work.store)
+            policy = policies.named(drafter(k), work)
             return propose(work, policy, design_states(work), work.profile.drafts)
 
         return materialise(context, profile, warehouse, body, stage=k)
@@ -82,7 +82,7 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
 
         def body(work: Work) -> Outcome:
             with simulator.open() as running:
-                return simulated_drafts(work, running, drafter(k), direct=k < 2)
+                return simulated_drafts(work, running, drafter(k))
 
         return materialise(context, profile, warehouse, body, stage=k)
 
@@ -114,7 +114,7 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
         from llm4cov_assets.assets.proposals import propose, selected
 
         def body(work: Work) -> Outcome:
-            policy = policies.named(repairer(k), work.profile, work.store)
+            policy = policies.named(repairer(k), work)
             with simulator.open() as running:
                 return propose(work, policy, selected(work, running), work.profile.repairs)
 
@@ -195,7 +195,7 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
 
         def body(work: Work) -> Outcome:
             with simulator.open() as running:
-                return evaluated(work, running, {group: policies.named(group, work.profile, work.store)})
+                return evaluated(work, running, [policies.named(group, work)])
 
         return materialise(context, profile, warehouse, body, stage=k)
 

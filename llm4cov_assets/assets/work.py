@@ -38,22 +38,45 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Work:
-    """One asset and partition being materialised. `partition` is None for unpartitioned assets."""
+class Results:
+    """What was materialised for one configuration and is up to date."""
 
     profile: Profile
     store: Store
-    finished: Finished
+
+    @property
+    def finished(self) -> Finished:
+        """The records of what is finished."""
+        return Finished(self.store.home, self.profile.config_hash)
+
+    def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
+        """Rows of `table` from the last time that `asset` was materialised: one partition, or all of them.
+
+        Rows of an earlier state of affairs (another version of the code, the tools or the data that it read) stay
+        stored but are not among them.
+        """
+        import polars as pl
+
+        from warehouse.frames import empty
+
+        frames = [empty(TABLES[table])]
+        for key in [partition] if partition else [None, *self.finished.partitions(asset)]:
+            if record := self.finished.get(asset, key):
+                rows = self.store.read(table, config_hash=self.profile.config_hash, asset_key=asset, partition_key=key)
+                frames.append(rows.filter(pl.col("code_version") == record.version))
+        return pl.concat(frames)
+
+
+@dataclass(frozen=True)
+class Work(Results):
+    """One asset and partition being materialised. `partition` is None for unpartitioned assets."""
+
     asset: str
     stage: int | None
     partition: str | None
     code_version: str
     run_id: str
     reporter: progress.Reporter
-
-    def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
-        """Rows that `asset` wrote to `table` for this configuration, one partition or all."""
-        return self.store.read(table, config_hash=self.profile.config_hash, asset_key=asset, partition_key=partition)
 
     def seed(self, *what: Any) -> int:
         """A seed of its own for this asset, from the profile's seed."""
@@ -113,7 +136,9 @@ def check(
     op = context.op_execution_context
     (asset,) = {key.asset_key for key in op.selected_asset_check_keys}
     partitions = list(op.partition_keys) if op.has_partition_key else [None]
-    if partitions == [None] and (finished := Finished(home(), profile.resolved().config_hash).partitions(asset.to_user_string())):
+    if partitions == [None] and (
+        finished := Finished(home(), profile.resolved().config_hash).partitions(asset.to_user_string())
+    ):
         partitions = finished
     found = pl.concat([offenders(_work(op, profile, warehouse, stage, asset, p)) for p in partitions])
     shown = {"first": dg.MetadataValue.md(markdown_table(found.head(10)))} if found.height else {}
@@ -132,7 +157,6 @@ def _work(
     return Work(
         profile=settings,
         store=warehouse.store(),
-        finished=Finished(home(), settings.config_hash),
         asset=asset.to_user_string(),
         stage=stage,
         partition=partition,
@@ -159,11 +183,13 @@ def _once(work: Work, body: Callable[[Work], Outcome], upstream: list[str], extr
         budget.spend(record.logical_simulations)
         return record.data_version, _described(record.metadata | dict.fromkeys(COSTS, 0)) | {"reused": record.run_id}
     outcome = body(work)
-    rows = _write(work, outcome.tables)
+    rows = _write(work, outcome.tables, row_version(work.code_version, key))
     metadata = dict.fromkeys(COSTS, 0) | {"config_hash": work.profile.config_hash} | dict(outcome.metadata)
     metadata |= {f"rows/{table}": n for table, n in rows.items()}
     version = data_version(outcome.tables)
-    record = Record(key, version, rows, metadata, work.run_id, outcome.logical_simulations)
+    record = Record(
+        key, row_version(work.code_version, key), version, rows, metadata, work.run_id, outcome.logical_simulations
+    )
     work.finished.put(work.asset, work.partition, record)
     return version, _described(metadata)
 
@@ -173,12 +199,16 @@ def _described(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {k: dg.MetadataValue.md(v["markdown"]) if isinstance(v, dict) else v for k, v in metadata.items()}
 
 
-def _write(work: Work, tables: Mapping[str, pl.DataFrame]) -> dict[str, int]:
+def row_version(code_version: str, key: str) -> str:
+    """The `code_version` of rows: that of the asset and, since rows of several states of affairs may lie side by side,
+    the head of the hash of all they depend on."""
+    return f"{code_version}+{key[:8]}"
+
+
+def _write(work: Work, tables: Mapping[str, pl.DataFrame], version: str) -> dict[str, int]:
     from warehouse.store import Provenance
 
-    provenance = Provenance(
-        work.stage, work.profile.config_hash, work.run_id, work.asset, work.partition, work.code_version
-    )
+    provenance = Provenance(work.stage, work.profile.config_hash, work.run_id, work.asset, work.partition, version)
     for table, frame in tables.items():
         work.store.write(table, frame, provenance)
     return {table: frame.height for table, frame in tables.items()}
@@ -190,9 +220,7 @@ def _is_stored(work: Work, record: Record) -> bool:
 
     folder = partition_folder(work.partition)
     return all(
-        list_parts(work.store.parts, [table], folder, work.profile.config_hash)
-        for table, n in record.rows.items()
-        if n
+        list_parts(work.store.parts, [table], folder, work.profile.config_hash) for table, n in record.rows.items() if n
     )
 
 

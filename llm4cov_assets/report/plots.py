@@ -48,6 +48,22 @@ def intervals(rows: Sequence[tuple[str, float, float, float]], title: str) -> st
     return _svg(32 + BAR * len(rows), "".join(parts))
 
 
+def curve(points: Sequence[tuple[float, float]], title: str) -> str:
+    """SVG line through (x, y) points, from (0, 0) to the largest of each."""
+    height = 120
+    across = max([1.0, *(x for x, _ in points)])
+    up = max([1e-9, *(y for _, y in points)])
+    line = " ".join(f"{10 + x / across * (WIDTH - 20):.1f},{24 + height * (1 - y / up):.1f}" for x, y in points)
+    ends = f"{points[0][1]:.3g} to {points[-1][1]:.3g}" if points else "none"
+    return _svg(
+        height + 46,
+        _text(10, 14, f"{title}: {ends}")
+        + f'<polyline points="{line}" fill="none" stroke="{FILL}" stroke-width="2"/>'
+        + _text(10, height + 38, "0")
+        + _text(WIDTH - 10, height + 38, f"{across:g}", "end"),
+    )
+
+
 def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="11" fill="{INK}">{escape(text)}</text>'
 

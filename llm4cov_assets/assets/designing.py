@@ -1,0 +1,104 @@
+"""Bodies of `designs` and `eval_designs`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from llm4cov_assets import rows
+from llm4cov_assets.assets.batches import evaluation_records, open_batch
+from llm4cov_assets.assets.work import Outcome, Work
+from llm4cov_assets.ingest.importing import Rejection
+from llm4cov_assets.ingest.records import DesignRecord
+from sim.design import DesignError
+from sim.identity import content_id
+
+if TYPE_CHECKING:
+    from sim.simulator import Simulator
+
+
+def batch_content(work: Work) -> str:
+    """Hash of the designs of the partition and of what is wrong with the others."""
+    batch = open_batch(work.partition or "", work.profile, work.store.home)
+    return content_id([r.design.design_id for r in batch.records], [r.detail for r in batch.rejected])
+
+
+def registered_designs(work: Work) -> Outcome:
+    """Rows of the designs of a partition."""
+    batch = open_batch(work.partition or "", work.profile, work.store.home)
+    tables, found = analysed(work, batch.records)
+    rejected = [*batch.rejected, *found]
+    tables["rejected_designs"] = _rejected_rows(rejected)
+    return Outcome(tables, design_metadata(tables["designs"], rejected))
+
+
+def evaluation_content(work: Work) -> str:
+    """Hash of the evaluation designs."""
+    return content_id([r.design.design_id for r in evaluation_records(work.profile, work.store.home)])
+
+
+def evaluation_designs(work: Work, simulator: Simulator) -> Outcome:
+    """Rows of the evaluation designs, and their targets from a reference campaign."""
+    from llm4cov_assets.assets.simulating import Counted
+    from llm4cov_assets.ingest.calibrate import calibrate
+
+    tables, rejected = analysed(work, evaluation_records(work.profile, work.store.home))
+    accepted = set(tables["designs"]["design_id"])
+    designs = [r.design for r in evaluation_records(work.profile, work.store.home) if r.design.design_id in accepted]
+    simulate = Counted(work, simulator)
+    targets = calibrate(designs, simulate, simulator, budget_sims=work.profile.calibration_sims)
+    tables |= {"targets": targets, "rejected_designs": _rejected_rows(rejected)}
+    metadata = design_metadata(tables["designs"], rejected) | {"targets": targets.height} | simulate.costs
+    return Outcome(tables, metadata, simulate.logical)
+
+
+def analysed(work: Work, records: Sequence[DesignRecord]) -> tuple[dict[str, pl.DataFrame], list[Rejection]]:
+    """Rows of the designs that elaborate, and why the others do not."""
+    from sim.elaborate import analyse
+
+    found: list[dict[str, Any]] = []
+    accepted, rejected = [], []
+    with work.task("elaborating", len(records), "designs") as task:
+        for r in records:
+            task.advance()
+            try:
+                analysis = analyse(r.design)
+            except DesignError as error:
+                rejected.append(Rejection(r.name, r.source, "does not elaborate", str(error)))
+                continue
+            accepted.append(r.design)
+            found.append(
+                rows.design_row(
+                    r.design,
+                    split=r.split,
+                    kind=r.kind,
+                    source=r.source,
+                    cluster=r.cluster,
+                    benchmark=r.benchmark,
+                    analysis=analysis,
+                )
+            )
+    return {"designs": rows.design_rows(found), "design_files": rows.file_rows(accepted)}, rejected
+
+
+def _rejected_rows(rejected: Sequence[Rejection]) -> pl.DataFrame:
+    return rows.table_frame("rejected_designs", (vars(r) for r in rejected))
+
+
+def design_metadata(designs: pl.DataFrame, rejected: Sequence[Rejection]) -> dict[str, Any]:
+    """Counts of designs, lines and conditions."""
+    branches = int(designs["n_branches"].sum())
+    known = int(designs["n_conditions_known"].sum())
+    rejections = "\n".join(f"- `{r.name}`: {r.detail}" for r in rejected[:20])
+    return {
+        "designs": designs.height,
+        "rejected": len(rejected),
+        "clusters": designs["cluster"].n_unique(),
+        "lines": int(designs["n_lines"].sum()),
+        "branches": branches,
+        "conditions_known": known,
+        "conditions_known_share": round(known / branches, 3) if branches else 0.0,
+        "rejections": {"markdown": rejections or "none"},
+    }

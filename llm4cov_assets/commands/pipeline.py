@@ -1,0 +1,208 @@
+"""`llm4cov run`, `llm4cov compare` and `llm4cov profiles`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from llm4cov_assets.errors import UserError
+
+if TYPE_CHECKING:
+    from llm4cov_assets.profiles import Profile
+
+ProfileOption = Annotated[str, typer.Option("--profile", help="name of the profile, see `llm4cov profiles`")]
+JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object on stdout")]
+
+ORDER = ("untrained", "stage_0", "stage_1", "stage_2", "control", "teacher")
+"""Order of the leaderboard; other policies follow by name."""
+
+
+def mount(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    app.command("run")(run)
+    app.command("compare")(compare)
+    app.command("profiles")(profiles)
+
+
+def run(
+    profile: ProfileOption = "demo",
+    stages: Annotated[str, typer.Option(help="stages to run, like 0-2 or 0")] = "0-2",
+    designs: Annotated[str | None, typer.Option(help="glob of design names", metavar="GLOB")] = None,
+    budget_sims: Annotated[int | None, typer.Option(min=1, help="logical simulations, at most")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Materialise the pipeline and show the leaderboard. Interrupted, the same command goes on from there."""
+    from llm4cov_assets.assets.plan import RunFailed, run_pipeline, stages_of
+    from llm4cov_assets.home import home
+    from llm4cov_assets.profiles import profile as named
+
+    chosen = named(profile)
+    if designs is not None:
+        chosen = chosen.model_copy(update={"designs_glob": designs})
+    numbers, folder = stages_of(stages), home()
+    print(budget_text(chosen), file=sys.stderr)
+    try:
+        summary = run_pipeline(
+            chosen, numbers, folder, budget_sims=budget_sims, command=f"llm4cov run --profile {profile}"
+        )
+    except RunFailed as failure:
+        print(f"llm4cov run: {failure}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    board, differences = results(chosen)
+    if as_json:
+        answer = {
+            "profile": chosen.name,
+            "config_hash": chosen.config_hash,
+            **summary.costs,
+            "leaderboard": board,
+            "comparisons": differences,
+        }
+        print(json.dumps(answer))
+    else:
+        show_results(board, differences)
+        print(costs_text(summary.costs))
+        print(f"results: {folder / 'trajectories.duckdb'} (llm4cov sql, duckdb -readonly); runs: script/server")
+
+
+def compare(policy_a: str, policy_b: str, profile: ProfileOption = "demo", as_json: JsonOption = False) -> None:
+    """Mean coverage of POLICY_A minus that of POLICY_B on the evaluation designs, paired, with 95 % intervals."""
+    from llm4cov_assets.home import home
+    from llm4cov_assets.learning import evaluation
+    from llm4cov_assets.profiles import profile as named
+    from warehouse.store import Store
+
+    chosen = named(profile)
+    evaluations = Store(home()).read("evaluations", config_hash=chosen.config_hash)
+    known = sorted(evaluations["policy"].unique().to_list())
+    for name in (policy_a, policy_b):
+        if name not in known:
+            there = f"there are {', '.join(known)}" if known else "there are none"
+            raise UserError(
+                f"policy {name!r} has no evaluations for profile {profile} ({there}): llm4cov run --profile {profile}"
+            )
+    found = evaluation.compare(
+        evaluations, [(policy_a, policy_b)], chosen.resamples, chosen.bootstrap_seed, config_hash=chosen.config_hash
+    )
+    rows = found.drop("comparison_id").to_dicts()
+    if as_json:
+        print(json.dumps(rows))
+    else:
+        show_comparisons(rows)
+
+
+def profiles(as_json: JsonOption = False) -> None:
+    """The profiles and what each is meant to cost."""
+    from llm4cov_assets.assets.instance import dagster_home
+    from llm4cov_assets.home import home
+    from llm4cov_assets.profiles import PROFILES
+
+    dagster_home(home())
+    if as_json:
+        print(json.dumps([p.model_dump(mode="json") | {"config_hash": p.config_hash} for p in PROFILES.values()]))
+    else:
+        print("\n".join(budget_text(p) for p in PROFILES.values()))
+
+
+def budget_text(profile: Profile) -> str:
+    """What a profile will do and what it is meant to cost, in CPU seconds."""
+    seconds = profile.budget_cpu_s
+    evaluation = f"up to {profile.eval_hand_written} hand-written evaluation designs and {profile.eval_per_family} of each family"
+    return (
+        f"profile {profile.name} ({profile.config_hash})\n"
+        f"  designs     {profile.train_designs} for training; {evaluation}\n"
+        f"  trajectories {profile.drafts} drafts a design, {profile.repairs} repairs a selected state, stages 0, 1, 2\n"
+        f"  training    {' + '.join(map(str, profile.steps))} steps of {profile.batch_rows} rows, and the control as many as"
+        f" stages 1 and 2\n"
+        f"  evaluation  {profile.eval_samples} samples, direct and with {profile.eval_rounds} repair rounds\n"
+        f"  budget      {sum(seconds.values())} CPU s: " + ", ".join(f"{k} {v}" for k, v in seconds.items())
+    )
+
+
+def costs_text(costs: dict[str, float]) -> str:
+    """What this call did itself."""
+    return (
+        f"this run: {costs['simulations_run']:.0f} simulations ({costs['simulations_from_cache']:.0f} from the cache), "
+        f"{costs['builds_run']:.0f} builds, {costs['generations_run']:.0f} generations "
+        f"({costs['generations_from_cache']:.0f} from the cache), {costs['training_steps_run']:.0f} training steps, "
+        f"{costs['cpu_s']:.0f} CPU s"
+    )
+
+
+def results(profile: Profile) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Leaderboard and comparisons of a configuration, in the order in which they are shown."""
+    from llm4cov_assets.home import home
+    from warehouse.schema import PROVENANCE
+    from warehouse.store import Store
+
+    store, hidden = Store(home()), [c.name for c in PROVENANCE]
+    scores = store.read("scores", config_hash=profile.config_hash).drop(hidden).to_dicts()
+    differences = store.read("comparisons", config_hash=profile.config_hash).drop(hidden).to_dicts()
+    return (
+        sorted(
+            scores, key=lambda r: (r["benchmark"] != "all", r["benchmark"], r["mode"] != "direct", *place(r["policy"]))
+        ),
+        sorted(differences, key=lambda r: (r["benchmark"] != "all", r["benchmark"], r["mode"] != "direct")),
+    )
+
+
+def place(policy: str) -> tuple[int, str]:
+    """Where a policy stands in the leaderboard."""
+    return (ORDER.index(policy) if policy in ORDER else len(ORDER), policy)
+
+
+def show_results(board: list[dict[str, Any]], differences: list[dict[str, Any]]) -> None:
+    """Print leaderboard and comparisons as tables."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    for benchmark in dict.fromkeys(r["benchmark"] for r in board):
+        mine = [r for r in board if r["benchmark"] == benchmark]
+        n = f"{mine[0]['n_designs']} designs, {mine[0]['n_clusters']} clusters"
+        table = Table(title=f"Leaderboard: {benchmark} ({n})", title_justify="left")
+        for column in ("policy", "mode"):
+            table.add_column(column)
+        for column in (
+            "passed",
+            "targets met",
+            "coverage",
+            "95 % interval",
+            "pass@1",
+            "pass@n",
+            "best@n",
+            "simulations",
+        ):
+            table.add_column(column, justify="right")
+        for r in mine:
+            interval = f"[{r['avg_cov_low']:.3f}, {r['avg_cov_high']:.3f}]"
+            shares = [_fraction(r[c]) for c in ("pass_at_1", "pass_at_n", "best_at_n")]
+            table.add_row(
+                r["policy"], r["mode"], _fraction(r["sim_pass"]), _fraction(r["cov_pass"]), f"{r['avg_cov']:.3f}",
+                interval.replace("[", r"\["), *shares, str(r["simulations"]),
+            )  # fmt: skip
+        console.print(table)
+    show_comparisons(differences)
+
+
+def show_comparisons(differences: list[dict[str, Any]]) -> None:
+    """Print paired differences as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="Paired differences of mean coverage", title_justify="left")
+    for column in ("comparison", "benchmark", "mode"):
+        table.add_column(column)
+    for column in ("difference", "95 % interval", "clusters"):
+        table.add_column(column, justify="right")
+    for r in differences:
+        interval = f"[{r['diff_low']:+.3f}, {r['diff_high']:+.3f}]".replace("[", r"\[")
+        pair = f"{r['policy_a']} − {r['policy_b']}"
+        table.add_row(pair, r["benchmark"], r["mode"], f"{r['diff']:+.3f}", interval, str(r["n_clusters"]))
+    Console(highlight=False).print(table)
+
+
+def _fraction(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
