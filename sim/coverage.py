@@ -13,7 +13,6 @@ state variable, a cover property lies below its label.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +39,6 @@ _METRIC_OF_KIND = {
     "covergroup": "functional",
 }
 _POINT = re.compile(r"^C '(\x01[^\n]*?)\x01o\x02([^\x01\n]*)((?:\x01[^\x01\n]*)*)' ([0-9]{1,20})$", re.MULTILINE)
-_COUNT = re.compile(rb"' ([0-9]{1,20})\n")
 # a char above 127 is negative where char is signed: Verilator then prints all eight digits of the int
 _QUOTED = re.compile(r"(?:%(?:FFFFFF[89A-F][0-9A-F]|[0-9A-F]{2}))+")
 
@@ -134,39 +132,6 @@ def parse_coverage(
     return CoverageData(Points(points), tuple(counts), tuple(rows))
 
 
-class CoverageReader:
-    """Reads the data files of one build again and again.
-
-    `baseline` is any data file of the build; it fixes `points`, and with them every denominator. Keyword arguments
-    are those of parse_coverage.
-    """
-
-    def __init__(
-        self,
-        baseline: bytes,
-        *,
-        top: str,
-        dut: str | None = None,
-        root: str = "",
-        sources: Mapping[str, str] | None = None,
-    ) -> None:
-        first = parse_coverage(baseline, top=top, dut=dut, root=root, sources=sources)
-        self.points = first.points
-        self._keys = _keys(baseline)
-        rows = np.array(first.rows, dtype=np.intp)
-        self._inside = np.flatnonzero(rows >= 0)
-        self._rows = rows[self._inside]
-
-    def hits(self, data: bytes) -> bytes:
-        """Bitset over `points`. Raises CoverageError when the file is not one of this build."""
-        if _keys(data) != self._keys:
-            raise CoverageError("the points of this file are not those of the build")
-        reached = np.array([count != b"0" for count in _COUNT.findall(data)], dtype=bool)
-        hit = np.zeros(len(self.points), dtype=bool)
-        hit[self._rows[reached[self._inside]]] = True
-        return np.packbits(hit, bitorder="little").tobytes()
-
-
 def bitset(counts: Iterable[int]) -> bytes:
     """Bitset of the positions whose count is not zero: position i is bit i % 8 of byte i // 8."""
     return np.packbits(np.fromiter((c > 0 for c in counts), dtype=bool), bitorder="little").tobytes()
@@ -242,11 +207,6 @@ def _by_metric(numbers: Iterable[int], points: Sequence[CoveragePoint]) -> dict[
     return {m: np.array(groups[m], dtype=np.intp) for m in ALL_METRICS if m in groups}
 
 
-def _keys(data: bytes) -> bytes:
-    """Digest of a file without its counts."""
-    return hashlib.sha256(_COUNT.sub(b"'\n", data)).digest()
-
-
 def _first_bad_line(text: str) -> str:
     lines = text.split("\n")
     for number, line in enumerate(lines[:-1], 1):
@@ -285,12 +245,12 @@ class _Names:
     def instance(self, tail: str) -> str | None:
         """Path below the top of the fields after the comment; None outside the design."""
         fields = _fields(tail)
-        path = _unquote(fields.get("h", ""))
+        path, dut = _unquote(fields.get("h", "")), self._dut
         if "Fv" in fields:  # FSM points of all instances lie in one scope; the state variable has the path below TOP
-            path = "TOP." + _unquote(fields["Fv"]).rpartition(".")[0]
-        if path != self._dut and not path.startswith(self._dut + "."):
+            path, dut = _unquote(fields["Fv"]).rpartition(".")[0], dut.removeprefix("TOP.")
+        if path != dut and not path.startswith(dut + "."):
             return None
-        return self._top + path.removeprefix(self._dut)
+        return self._top + path.removeprefix(dut)
 
 
 def _fields(text: str) -> dict[str, str]:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from sim.coverage import (
     CoverageError,
-    CoverageReader,
     bitset,
     difference,
     indices,
@@ -121,21 +120,13 @@ def test_a_cover_property_belongs_to_the_instance_that_holds_it(data):
     assert found == {("top.u1", "high"), ("top.g[0].u0", "high")}
 
 
-def test_every_run_of_a_build_has_the_same_points_in_the_same_order(model):
+def test_every_run_of_a_build_has_the_same_points_in_the_same_order_and_more_stimulus_never_loses_one(model):
     run, root = model
-    reader = CoverageReader(run(0), top="top", root=root, sources=SOURCES)
-    for cycles in (2, 9):
-        again = parse_coverage(run(cycles), top="top", root=root, sources=SOURCES)
-        assert again.points == reader.points
-        assert reader.hits(run(cycles)) == again.hits
-
-
-def test_more_stimulus_never_loses_a_point(model):
-    run, root = model
-    reader = CoverageReader(run(0), top="top", root=root)
-    few, many = reader.hits(run(3)), reader.hits(run(12))
-    assert popcount(few) < popcount(many)
-    assert difference(few, many).count(0) == len(few)
+    runs = [parse_coverage(run(cycles), top="top", root=root, sources=SOURCES) for cycles in (0, 3, 12)]
+    assert runs[0].points == runs[1].points == runs[2].points
+    none, few, many = (found.hits for found in runs)
+    assert popcount(none) < popcount(few) < popcount(many)
+    assert not indices(difference(few, many))
 
 
 def test_overall_is_the_mean_of_the_four_metrics_and_functional_stands_beside_it(data):
@@ -167,14 +158,13 @@ def test_points_outside_the_design_do_not_count():
     text = HEADER + row("a", 1, hier="TOP.tb") + row("b", 1, hier="TOP.tb.dut.u") + row("c", 1, hier="TOP.tb.dutx")
     found = parse_coverage(text.encode(), top="alu", dut="TOP.tb.dut")
     assert [(p.what, p.instance) for p in found.points] == [("b", "alu.u")]
-    assert CoverageReader(text.encode(), top="alu", dut="TOP.tb.dut").hits(text.encode()) == b"\x01"
+    assert found.rows == (-1, 0, -1)
 
 
 def test_counts_of_equal_points_are_added_and_a_point_once_hit_is_hit():
     text = HEADER + row("block", 0) + row("block", 3) + row("block", 0)
     found = parse_coverage(text.encode(), top="top")
-    assert found.counts == (3,)
-    assert CoverageReader(text.encode(), top="top").hits(text.encode()) == found.hits == b"\x01"
+    assert (found.counts, found.rows, found.hits) == ((3,), (0, 0, 0), b"\x01")
 
 
 def test_quoted_characters_come_back_also_those_of_a_signed_char():
@@ -184,8 +174,9 @@ def test_quoted_characters_come_back_also_those_of_a_signed_char():
 
 def test_an_fsm_point_belongs_to_the_instance_of_its_state_variable():
     line = row("top.u.st::IDLE\x01Fv\x02top.u.st\x01Ft\x02IDLE", 2, page="v_fsm_state/$root", hier="TOP.TOP")
-    point = parse_coverage((HEADER + line).encode(), top="top").points[0]
-    assert (point.metric, point.instance) == ("fsm", "top.u")
+    for dut in ("TOP.top", "top"):
+        (point,) = parse_coverage((HEADER + line).encode(), top="top", dut=dut).points
+        assert (point.metric, point.instance) == ("fsm", "top.u")
 
 
 @pytest.mark.parametrize(
@@ -201,12 +192,6 @@ def test_an_fsm_point_belongs_to_the_instance_of_its_state_variable():
 def test_a_file_that_does_not_follow_the_format_is_refused(text, message):
     with pytest.raises(CoverageError, match=message):
         parse_coverage(text.encode(), top="top")
-
-
-def test_a_reader_refuses_the_file_of_another_build():
-    reader = CoverageReader((HEADER + row("a", 1)).encode(), top="top")
-    with pytest.raises(CoverageError, match="not those of the build"):
-        reader.hits((HEADER + row("b", 1)).encode())
 
 
 piece = st.sampled_from(
