@@ -18,14 +18,9 @@ class Example:
 
 
 def load_examples(folder: Path = QUERIES) -> dict[str, Example]:
-    """The questions by name; the comment on top of a file is the question."""
+    """The questions by name; the first line of a file is the question, as a comment."""
     examples: dict[str, Example] = {}
     for path in sorted(folder.glob("*.sql")):
         text = path.read_text()
-        top: list[str] = []
-        for line in text.splitlines():
-            if not line.startswith("--"):
-                break
-            top.append(line[2:].strip())
-        examples[path.stem] = Example(path.stem, " ".join(top), text)
+        examples[path.stem] = Example(path.stem, text.splitlines()[0].removeprefix("--").strip(), text)
     return examples

@@ -149,9 +149,14 @@ def content_hash(rows: pa.Table) -> str:
     for name in rows.column_names:
         if name not in _NEVER_IN_THE_HASH:
             array = rows.column(name).combine_chunks()
-            digest.update(f"{name}:{array.type}:{len(array)}".encode())
+            digest.update(f"{name}:{_type_name(array.type)}:{len(array)}".encode())
             _feed(digest, array)
     return digest.hexdigest()[:32]
+
+
+def _type_name(kind: pa.DataType) -> str:
+    """Parquet and Arrow call the items of a list differently."""
+    return f"list<{kind.value_type}>" if isinstance(kind, pa.ListType) else str(kind)
 
 
 def _feed(digest: Any, array: Any) -> None:

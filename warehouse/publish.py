@@ -61,8 +61,10 @@ class Publisher:
     def rebuild(self) -> Published:
         """Make base and public file anew from the parts alone."""
         with self._errors(), self._lock():
-            self._fresh_base()
-            return self._publish(always=True)
+            messages = self._move_foreign_log()
+            new_parts = self._fresh_base()
+            self._copy_out()
+            return Published(True, new_parts, messages)
 
     def verify(self) -> list[Problem]:
         """Check every part, and the rows of a base that holds them all; [] when everything holds."""
@@ -90,32 +92,30 @@ class Publisher:
                 merged, made = merged + len(merge.parts), made + 1
             return Compacted(merged, made, len(self._all_parts()) - made)
 
-    def _publish(self, always: bool = False) -> Published:
+    def _publish(self) -> Published:
         messages = self._move_foreign_log()
         new_parts, changed = self._fold()
-        if changed or always or self._stamp_of_public() != self._recorded_stamp():
+        if changed or self._stamp_of_public() != self._recorded_stamp():
             self._copy_out()
             return Published(True, new_parts, messages)
         return Published(False, 0, messages)
 
     def _fold(self) -> tuple[int, bool]:
         """Fold new parts in one transaction; (number of new parts, whether the base changed)."""
-        for attempt in (1, 2):
-            if not self.base.exists():
-                self._fresh_base()
-            try:
-                with connected(self.base) as connection:
-                    parts = self._all_parts()
-                    if folding.can_go_on(connection, parts):
-                        return folding.fold(connection, parts)
-            except duckdb.Error as error:
-                if attempt == 2 or not _base_is_broken(error):
-                    raise
-            self._fresh_base()
-        raise WarehouseError(f"{self.base} cannot be made: remove {self.private} and publish again")
+        if not self.base.exists():
+            return self._fresh_base(), True
+        try:
+            with connected(self.base) as connection:
+                parts = self._all_parts()
+                if folding.can_go_on(connection, parts):
+                    return folding.fold(connection, parts)
+        except duckdb.Error as error:
+            if not _base_is_broken(error):
+                raise
+        return self._fresh_base(), True
 
-    def _fresh_base(self) -> None:
-        """Build a base from all parts beside the old one and put it in its place."""
+    def _fresh_base(self) -> int:
+        """Build a base from all parts beside the old one and put it in its place; the number of parts."""
         self.private.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = self.private / "fresh.duckdb"
         for leftover in (fresh, Path(f"{fresh}.wal")):
@@ -123,9 +123,10 @@ class Publisher:
         try:
             with connected(fresh) as connection:
                 folding.create(connection)
-                folding.fold(connection, self._all_parts())
+                new_parts, _ = folding.fold(connection, self._all_parts())
             Path(f"{self.base}.wal").unlink(missing_ok=True)
             fresh.rename(self.base)
+            return new_parts
         finally:
             fresh.unlink(missing_ok=True)
             Path(f"{fresh}.wal").unlink(missing_ok=True)

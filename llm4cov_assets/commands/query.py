@@ -53,9 +53,8 @@ def lineage(
     as_json: JsonOption = False,
 ) -> None:
     """What a row was made from, and what was made from it. Exit code 1 when there is no such row."""
-    from warehouse.lineage import trace
-
     from llm4cov_assets.commands import tree
+    from warehouse.lineage import trace
 
     with _store() as store, store.connect() as connection:
         traced = trace(connection, row, limit)

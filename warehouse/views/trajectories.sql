@@ -1,4 +1,4 @@
--- Every step of every policy, in the order of trajectories.
+-- Every step of every trajectory of every policy.
 --
 -- trajectory_id: the draft and the repairs that follow it
 -- design: name of the design
