@@ -29,7 +29,7 @@ def mount(app: typer.Typer) -> None:
 @group.command("import")
 def import_designs(
     source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="a folder of one design, of folders, or an RTL file")
+        Path, typer.Argument(metavar="SOURCE", help="folder of a design, of folders, or RTL file")
     ],
     format: Annotated[str, typer.Option(help="auto, directory")] = "auto",
     split: Annotated[str, typer.Option(help="train or eval")] = "train",
@@ -97,10 +97,10 @@ def list_designs(
     if as_json:
         _print([_summary(r) for r in records])
         return
-    table = _table("name", "split", "kind", "cluster", "benchmark", "files", "lines", "source")
+    table = _table("name", "split", "kind", "cluster", "files", "lines")
     for r in records:
         s = _summary(r)
-        table.add_row(r.name, r.split, r.kind, r.cluster, r.benchmark, str(s["n_files"]), str(s["n_lines"]), r.source)
+        table.add_row(r.name, r.split, r.kind, r.cluster, str(s["n_files"]), str(s["n_lines"]))
     _out().print(table)
     _out().print(f"{len(records)} designs")
 

@@ -29,7 +29,7 @@ class Reference:
     ran), and the steps it took. `simulator` is the name and version that the targets hold for."""
 
     design: Design
-    coverage: Coverage = Coverage()
+    coverage: Coverage = field(default_factory=Coverage)
     simulator: str = ""
     steps: list[Step] = field(default_factory=list)
     hits: bytes = b""
