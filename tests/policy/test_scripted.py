@@ -140,7 +140,7 @@ def test_corruption_is_a_share_of_the_goals():
 
 
 def test_a_design_that_cannot_be_analysed_is_an_answer_with_an_error():
-    broken = Design(name="broken", sources=(SourceFile("broken.sv", b"module broken(; endmodule"),), top="broken")
+    broken = Design(name="broken", sources=(SourceFile("broken.sv", b"module broken; endmodule"),), top="absent")
     for name in SCRIPTED:
         [generation] = scripted(name).propose([State(broken)], 1, seed=0)
         assert generation.testbench is None
