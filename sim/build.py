@@ -6,6 +6,7 @@ coverage points and `build.json`. Failed builds stay too, with their message, so
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -18,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from sim.coverage import Points, parse_coverage
+from sim.coverage import Points, parse_coverage, uncovered
 from sim.design import Design
 from sim.identity import content_id
+from sim.simulation import UncoveredItem
 from sim.toolchain import Finished, Toolchain, ToolError, call, locked
 
 FLAGS = ("--cc", "--prefix", "Vtop", "--vpi", "--public-flat-rw", "--x-assign", "0", "--x-initial", "0",
@@ -34,7 +36,8 @@ METRIC_FLAGS = {
 FSM_REASON = "not measured: Verilator's FSM coverage stops on many real designs"
 BUILD_TIMEOUT_S = 600.0
 PROBE_EVALUATIONS = 200
-_OPTIMISATION = "-O3"  # of Verilator; the C++ compiler's is in toolchain.COMPILE
+OPTIMISATION = "-O3"  # of Verilator; the C++ compiler's is in toolchain.COMPILE
+WAVES_FLAGS = ("--trace",)
 _ERROR = re.compile(
     r"^%Error(?:-[A-Z0-9]+)?: (?:(?P<file>[^\s:]+):(?P<line>\d+):(?:\d+:)? )?(?P<message>.*)$", re.MULTILINE
 )
@@ -84,6 +87,15 @@ class Build:
     def points(self) -> Points:
         return self._coverage[0]
 
+    @cached_property
+    def _items(self) -> tuple[UncoveredItem, ...]:
+        return uncovered(self.points, b"")
+
+    def uncovered(self, hits: bytes) -> tuple[UncoveredItem, ...]:
+        """The points that are not in `hits`; a result shares its items with all others of the build."""
+        missing = np.unpackbits(np.frombuffer(hits, dtype=np.uint8), bitorder="little", count=len(self.points)) == 0
+        return tuple(itertools.compress(self._items, missing.tolist()))
+
     def hits(self, counters: bytes) -> bytes:
         """Turn the harness's bitset over its counters into one over `points`."""
         points, rows = self._coverage
@@ -110,12 +122,16 @@ class Builder:
     def __init__(self, toolchain: Toolchain) -> None:
         self.toolchain = toolchain
         self._known: dict[str, Build] = {}
+        self._ids: dict[tuple[str, bool], str] = {}
 
-    def build_id(self, design: Design) -> str:
+    def build_id(self, design: Design, *, waves: bool = False) -> str:
         """Key of a build: what simulation sees of the design, simulator and version, flags, harness."""
-        tools = self.toolchain
-        flags = (*FLAGS, _OPTIMISATION, METRIC_FLAGS)
-        return content_id("build", design.rtl_id, tools.simulator, flags, tools.harness_id)
+        key = (design.rtl_id, waves)
+        if key not in self._ids:
+            tools = self.toolchain
+            flags = (*FLAGS, OPTIMISATION, METRIC_FLAGS, *(WAVES_FLAGS if waves else ()))
+            self._ids[key] = content_id("build", design.rtl_id, tools.simulator, flags, tools.harness_id)
+        return self._ids[key]
 
     def known(self, build_id: str) -> Build | None:
         """The finished build of this id, or None. Raises BuildError for a failed one."""
@@ -134,9 +150,12 @@ class Builder:
         self._known[build_id] = build
         return build
 
-    def build(self, design: Design, inspect: Inspect, *, retry_faults: bool = False) -> Build:
-        """Return the build of `design`, compiling it unless that was done before. Raises BuildError."""
-        build_id = self.build_id(design)
+    def build(self, design: Design, inspect: Inspect, *, retry_faults: bool = False, waves: bool = False) -> Build:
+        """Return the build of `design`, compiling it unless that was done before.
+
+        With `waves` it can write waveforms, and is slower. Raises BuildError.
+        """
+        build_id = self.build_id(design, waves=waves)
         if build_id in self._known:
             return self._known[build_id]
         with locked(self.toolchain.builds / f"{build_id}.lock"):
@@ -146,13 +165,13 @@ class Builder:
                 if not (retry_faults and error.status == "tool_error"):
                     raise
                 known = None
-            return known or self._build(design, build_id, inspect)
+            return known or self._build(design, build_id, inspect, waves)
 
-    def _build(self, design: Design, build_id: str, inspect: Inspect) -> Build:
+    def _build(self, design: Design, build_id: str, inspect: Inspect, waves: bool) -> Build:
         work = Path(tempfile.mkdtemp(prefix=f"{build_id}.", dir=self.toolchain.builds))
         try:
             try:
-                record = _Compilation(design, work, self.toolchain).run(inspect)
+                record = _Compilation(design, work, self.toolchain, waves).run(inspect)
                 record |= {"build_id": build_id, "rtl_id": design.rtl_id, "top": design.top}
                 record |= {"simulator": self.toolchain.simulator}
             except BuildError as error:
@@ -177,8 +196,8 @@ class Builder:
 class _Compilation:
     """One design on its way to a shared object, in the folder `work`."""
 
-    def __init__(self, design: Design, work: Path, toolchain: Toolchain) -> None:
-        self.design, self.work, self.tools = design, work, toolchain
+    def __init__(self, design: Design, work: Path, toolchain: Toolchain, waves: bool) -> None:
+        self.design, self.work, self.tools, self.waves = design, work, toolchain, waves
         self.cpu_s = 0.0
 
     def run(self, inspect: Inspect) -> dict[str, Any]:
@@ -219,7 +238,8 @@ class _Compilation:
     def _generate(self, metrics: Sequence[str]) -> str | None:
         """Run Verilator; return None when it succeeded, else what it said."""
         flags = [f for m in metrics for f in METRIC_FLAGS[m]]
-        command: list[str | Path] = [self.tools.verilator, *FLAGS, _OPTIMISATION, *flags, "--Mdir", "../obj"]
+        command: list[str | Path] = [self.tools.verilator, *FLAGS, OPTIMISATION, *flags, "--Mdir", "../obj"]
+        command += WAVES_FLAGS if self.waves else ()
         command += ["--top-module", self.design.top]
         command += [f"-I{d or '.'}" for d in self.design.include_dirs]
         command += [f"-D{name}={value}" if value else f"-D{name}" for name, value in self.design.defines]
@@ -249,8 +269,9 @@ class _Compilation:
         units = sorted(p.name for p in (self.work / "obj").glob("Vtop*.cpp"))
         includes = [f'#include "{name}"\n' for name in units]
         (self.work / "obj" / "all.cpp").write_text("".join(includes) + f'#include "{folder}/model.cpp"\n')
+        trace = ("-DVM_TRACE=1", "-DVM_TRACE_VCD=1") if self.waves else ()
         finished = self.tools.compile(
-            "-I.", "-include", folder / "model.h", "-c", "all.cpp", "-o", "all.o", cwd=self.work / "obj"
+            *trace, "-I.", "-include", folder / "model.h", "-c", "all.cpp", "-o", "all.o", cwd=self.work / "obj"
         )
         self.cpu_s += finished.cpu_s
         if finished.returncode == 0:

@@ -26,10 +26,17 @@ from typing import Protocol
 
 
 class Sandbox(Protocol):
-    """One tier. `name` is the tier's name; `missing` says what it does not provide."""
+    """One tier of isolation."""
 
-    name: str
-    missing: tuple[str, ...]
+    @property
+    def name(self) -> str:
+        """The tier's name."""
+        ...
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What it does not provide."""
+        ...
 
     def wrap(self, command: Sequence[str], *, run_folder: Path, read_only: Sequence[Path] = ()) -> list[str]:
         """Return the command line that runs `command` inside.

@@ -15,7 +15,7 @@ from sim.backend import Backend, LocalPool
 from sim.build import Build, Builder, BuildError
 from sim.cache import SCHEMA_VERSION, SimulationCache
 from sim.conditions import BranchCondition
-from sim.coverage import Points, summarise, uncovered
+from sim.coverage import Points, summarise
 from sim.design import Design, DesignError
 from sim.engine import LOG_BYTES, Engine, EngineDied, Outcome, own_errors, remove_stale_folders
 from sim.feedback import feedback
@@ -64,16 +64,24 @@ class Simulator(AbstractContextManager["Simulator"]):
     """Builds designs and runs testbenches on them, everything below `home`.
 
     `workers` (default: one a processor) run at a time. `retry_faults` runs results again that may have been the
-    machine's fault (wall clock, memory, tools). Use it as a context manager, or call `close`: it leaves no processes.
+    machine's fault (wall clock, memory, tools); without `read_cache` everything runs again, and is stored. Use it as
+    a context manager, or call `close`: it leaves no processes.
     Several Simulators, also of several processes, may share a home.
     """
 
     def __init__(
-        self, home: Path, *, workers: int | None = None, retry_faults: bool = False, backend: Backend | None = None
+        self,
+        home: Path,
+        *,
+        workers: int | None = None,
+        retry_faults: bool = False,
+        read_cache: bool = True,
+        backend: Backend | None = None,
     ) -> None:
         self.home = home.resolve()
         self.workers = workers or len(os.sched_getaffinity(0))
         self.retry_faults = retry_faults
+        self.read_cache = read_cache
         self.counters = Counters()
         self.toolchain: Toolchain = find_toolchain(self.home)
         self._builder = Builder(self.toolchain)
@@ -156,11 +164,21 @@ class Simulator(AbstractContextManager["Simulator"]):
     def run_with_waves(
         self, design: Design, testbench: Testbench, waves: Path, *, limits: Limits | None = None, seed: int = 0
     ) -> Simulation:
-        """Simulate one testbench with a build of its own that writes a waveform file (VCD) to `waves`.
+        """Simulate one testbench on a build of its own that writes its waveforms (VCD) to the file `waves`.
 
-        Neither the build's points nor the result enter the cache.
+        The result is that of `run_many`, which it comes from; the run for the waveforms enters neither cache nor
+        coverage. Raises BuildError, and ToolError when the simulator fails.
         """
-        raise NotImplementedError
+        [result] = self.run_many(design, [testbench], limits=limits, seed=seed)
+        if result.status in ("design_error", "unsupported"):
+            return result
+
+        def trace(engine: Engine) -> None:
+            build = self._builder.build(design, engine.inspect, retry_faults=self.retry_faults, waves=True)
+            engine.run(build, testbench.text, limits=limits or Limits(), seed=seed, waves=waves.resolve())
+
+        self._pool.call(trace)
+        return result
 
     def _key(self, design: Design, testbench: Testbench, limits: Limits, seed: int) -> dict[str, Any]:
         return {
@@ -175,20 +193,14 @@ class Simulator(AbstractContextManager["Simulator"]):
         }
 
     def _from_cache(self, key: dict[str, Any], simulation_id: str, design: Design) -> Simulation | None:
-        stored = self._cache.get(key)
+        stored = self._cache.get(key) if self.read_cache else None
         if stored is None or (self.retry_faults and stored.get("fault")):
             return None
         try:
-            points = self._points_of(stored["build_id"]) if stored["hits"] else Points()
-            return _unpack(stored, simulation_id, design, points)
+            build = self._builder.known(stored["build_id"]) if stored["hits"] else None
+            return _unpack(stored, simulation_id, design, build)
         except (KeyError, TypeError, ValueError, BuildError):
             return None  # damaged, or its build is gone
-
-    def _points_of(self, build_id: str) -> Points:
-        build = self._builder.known(build_id)
-        if build is None:
-            raise KeyError(build_id)
-        return build.points
 
     def _work(self, engine: Engine, task: _Task) -> list[Simulation]:
         """Build the design and run the testbenches of a task on one engine."""
@@ -253,7 +265,7 @@ class Simulator(AbstractContextManager["Simulator"]):
                     coverage=coverage,
                     points=totals,
                     instances=instances,
-                    uncovered=uncovered(build.points, hits),
+                    uncovered=build.uncovered(hits),
                 )
         return self._finish(blank, status, outcome, log, testbench, task, branches)
 
@@ -363,8 +375,10 @@ def _pack(simulation: Simulation) -> dict[str, Any]:
     return fields | {"hits": simulation.hits.hex(), "coverage": simulation.coverage.as_dict()}
 
 
-def _unpack(stored: dict[str, Any], simulation_id: str, design: Design, points: Points) -> Simulation:
+def _unpack(stored: dict[str, Any], simulation_id: str, design: Design, build: Build | None) -> Simulation:
     hits = bytes.fromhex(stored["hits"])
+    if hits and build is None:
+        raise KeyError(stored["build_id"])
     fields = {k: v for k, v in stored.items() if k != "fault"}
     fields |= {
         "simulation_id": simulation_id,
@@ -373,7 +387,7 @@ def _unpack(stored: dict[str, Any], simulation_id: str, design: Design, points: 
         "coverage": Coverage(**stored["coverage"]),
         "points": {m: (hit, total) for m, (hit, total) in stored["points"].items()},
         "instances": tuple(stored["instances"]),
-        "uncovered": uncovered(points, hits) if hits else (),
+        "uncovered": build.uncovered(hits) if build else (),
         "cached": True,
         "build_cached": True,
     }

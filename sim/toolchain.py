@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -172,10 +173,13 @@ class Toolchain:
             shutil.copy(HARNESS / name, work)
         units = [(n, self.verilator_root / "include" / f"{n}.cpp") for n in _RUNTIME]
         units += [(n, HARNESS / f"{n}.cpp") for n in _OWN]
-        for name, source in units:
-            _demand(self.compile(*_STOP_FUNCTIONS, "-c", source, "-o", f"{name}.o", cwd=work), f"compiling {name}.cpp")
-        header = ("-x", "c++-header", "model.h", "-o", "model.h.gch")
-        _demand(self.compile(*header, cwd=work), "precompiling model.h")
+        jobs: list[tuple[str | Path, ...]] = [
+            (*_STOP_FUNCTIONS, "-c", source, "-o", f"{name}.o") for name, source in units
+        ]
+        jobs.append(("-x", "c++-header", "model.h", "-o", "model.h.gch"))
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            for finished in pool.map(lambda job: self.compile(*job, cwd=work), jobs):
+                _demand(finished, "compiling the harness")
         libraries = _cocotb_folder() / "libs"
         objects = [f"{name}.o" for name, _ in units]
         needed = ("-lcocotbvpi_verilator", "-lgpi", "-ldl", "-lpthread")

@@ -1,5 +1,9 @@
 // Appended to the generated code of every model (prefix Vtop).
 
+#ifndef VM_TRACE
+#define VM_TRACE 0
+#endif
+
 #if VM_TRACE
 #include "verilated_vcd_c.h"
 #endif
@@ -9,7 +13,10 @@ namespace {
 Vtop* model(void* handle) { return static_cast<Vtop*>(handle); }
 
 // An empty name makes the scopes `TOP` and `<top>`, as cocotb expects.
-void* create(VerilatedContext* context) { return new Vtop{context, ""}; }
+void* create(VerilatedContext* context) {
+    context->traceEverOn(VM_TRACE);
+    return new Vtop{context, ""};
+}
 void eval_step(void* handle) { model(handle)->eval_step(); }
 void finish(void* handle) { model(handle)->final(); }
 bool events_pending(void* handle) { return model(handle)->eventsPending(); }
