@@ -262,9 +262,9 @@ def selection_rows(selected: pl.DataFrame, *, config_hash: str, stage: int | Non
     return table_frame("selections", rows)
 
 
-def trajectory_id(config_hash: str, stage: int | None, role: str, generation_id: str, place: int = 0) -> str:
-    """Id of the trajectory that begins with a draft; `place` tells equal drafts apart (sample of an evaluation)."""
-    return content_id("trajectory", config_hash, stage, role, generation_id, place)
+def trajectory_id(config_hash: str, stage: int | None, role: str, generation_id: str) -> str:
+    """Id of the trajectory that begins with a generation."""
+    return content_id("trajectory", config_hash, stage, role, generation_id)
 
 
 def transition_rows(
@@ -275,19 +275,21 @@ def transition_rows(
     role: str,
     policy: str,
     trajectories: Mapping[str, str] | None = None,
+    number: int | None = None,
 ) -> pl.DataFrame:
     """`transitions` of drafts (`role` draft) or repairs (`role` repair), before any filter.
 
     A draft begins a trajectory. A repair goes on with that of the draft whose state it repairs: `trajectories` gives
-    it by state id (a state that is not there begins one of its own).
+    it by state id (a state that is not there begins one of its own). `number` is the place in the trajectory, by
+    default 0 for drafts and 1 for repairs.
     """
     rows: list[dict[str, Any]] = []
     for step in steps:
         begins = trajectory_id(config_hash, stage, role, step.generation.generation_id)
         trajectory = (trajectories or {}).get(step.state.state_id, begins)
-        number = 0 if step.state.testbench is None else 1
-        place = content_id("transition", config_hash, stage, role, step.generation.generation_id, trajectory, number)
-        rows.append(_transition(step, place, trajectory, number, role, policy))
+        at = (0 if step.state.testbench is None else 1) if number is None else number
+        identity = content_id("transition", config_hash, stage, role, step.generation.generation_id, trajectory, at)
+        rows.append(_transition(step, identity, trajectory, at, role, policy))
     return table_frame("transitions", rows)
 
 
