@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sim.expressions import mask
 
 
-@dataclass(frozen=True)
-class Domain:
+class Domain(NamedTuple):
     """All v with low <= v <= high, v & fixed == value, v not in excluded. Built by the functions below; never empty."""
 
     width: int
@@ -25,10 +24,16 @@ class Domain:
         return self.low if self.low == self.high else None
 
     @property
+    def only_bits(self) -> bool:
+        """Whether the known bits alone describe it."""
+        return not self.excluded and self.low == self.value and self.high == self.value | (mask(self.width) & ~self.fixed)
+
+    @property
     def is_full(self) -> bool:
         return self.low == 0 and self.high == mask(self.width) and not self.fixed and not self.excluded
 
-    def __contains__(self, v: int) -> bool:
+    def has(self, v: int) -> bool:
+        """Whether `v` is a member."""
         return self.low <= v <= self.high and v & self.fixed == self.value and v not in self.excluded
 
     def meet(self, other: Domain) -> Domain | None:
@@ -52,32 +57,26 @@ class Domain:
             return False
         if self.value & other.fixed != other.value:
             return False
-        return all(v not in self for v in other.excluded)
+        return all(not self.has(v) for v in other.excluded)
 
-    def complement(self) -> list[Domain]:
-        """Domains that cover exactly the other values."""
-        parts = [between(self.width, 0, self.low - 1), between(self.width, self.high + 1, mask(self.width))]
-        inner = between(self.width, self.low, self.high)
-        parts += [exactly(self.width, v) for v in sorted(self.excluded)]
-        if inner is not None and self.single is None:
-            for bit in range(self.width):
-                if self.fixed >> bit & 1:
-                    wrong = bits(self.width, 1 << bit, ~self.value & (1 << bit))
-                    parts.append(inner.meet(wrong) if wrong else None)
-        return [p for p in parts if p is not None]
+    def inverted(self) -> Domain:
+        """The domain of ~v."""
+        ones = mask(self.width)
+        inverted = frozenset(ones & ~v for v in self.excluded) if self.excluded else self.excluded
+        return Domain(self.width, ones & ~self.high, ones & ~self.low, self.fixed, self.fixed & ~self.value, inverted)
 
     def samples(self) -> Iterator[int]:
         """Some members, boundaries first, without repetition."""
         seen: set[int] = set()
         middle = (self.low + self.high) // 2
         for v in (self.low, self.high, self.low + 1, self.high - 1, middle, middle + 1, self.low + 2):
-            if v in self and v not in seen:
+            if self.has(v) and v not in seen:
                 seen.add(v)
                 yield v
 
     def nearest(self, v: int) -> int:
         """A member close to `v`: `v` itself, else a boundary or the neighbour of an excluded value."""
-        if v in self:
+        if self.has(v):
             return v
         if v <= self.low:
             return self.low
@@ -85,7 +84,7 @@ class Domain:
             return self.high
         up = _next_match(v, self.fixed, self.value, self.width)
         for candidate in (up, v + 1, v - 1):
-            if candidate is not None and candidate in self:
+            if candidate is not None and self.has(candidate):
                 return candidate
         return self.low
 
@@ -144,6 +143,24 @@ def exactly(width: int, v: int) -> Domain:
 
 def between(width: int, low: int, high: int) -> Domain | None:
     return build(width, max(low, 0), min(high, mask(width)), 0, 0, frozenset())
+
+
+def shifted(domain: Domain, offset: int) -> list[Domain]:
+    """Domains that together hold v + offset (modulo 2 ** width) for every v of `domain`."""
+    width = domain.width
+    size = 1 << width
+    if domain.single is not None:
+        return [exactly(width, (domain.low + offset) % size)]
+    if domain.fixed:
+        return [exactly(width, (v + offset) % size) for v in domain.samples()]
+    excluded = frozenset((v + offset) % size for v in domain.excluded)
+    low, high = (domain.low + offset) % size, (domain.high + offset) % size
+    if domain.low == 0 and domain.high == size - 1:
+        ranges = [(0, size - 1)]
+    else:
+        ranges = [(low, high)] if low <= high else [(low, size - 1), (0, high)]
+    parts = [build(width, a, b, 0, 0, excluded) for a, b in ranges]
+    return [p for p in parts if p is not None]
 
 
 def bits(width: int, fixed: int, value: int) -> Domain | None:

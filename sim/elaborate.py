@@ -11,9 +11,12 @@ from pyslang import ast
 
 from sim.conditions import BranchCondition, Step
 from sim.design import Design, DesignError
+from sim.domains import FALSE, TRUE, Domain, exactly
 from sim.expressions import Expression, Signal
 from sim.lowering import Memory
 from sim.netlist import Netlist, flatten, path_texts
+from sim.paths import Planner
+from sim.processes import BranchPoint
 from sim.slang import elaborate, first_problem
 
 
@@ -77,17 +80,41 @@ class Analysis:
     netlist: Netlist
 
     @cached_property
+    def planner(self) -> Planner:
+        """The search for ways from reset; it keeps what it has found out about the design."""
+        resets = {r.port: 0 if r.active_low else 1 for r in self.interface.resets}
+        return Planner(self.netlist, resets, self.n_lines)
+
+    @cached_property
     def branches(self) -> tuple[BranchCondition, ...]:
         """Every branch that the simulator counts, with the steps that lead there where they are known."""
-        return tuple(
-            BranchCondition(p.file, p.line, p.what, p.instance, path_texts(path), None, "not analysed")
-            for p in self.netlist.points
-            for path in p.paths[:1]
-        )
+        return tuple(self._branch(point) for point in self.netlist.points)
+
+    def _branch(self, point: BranchPoint) -> BranchCondition:
+        guards = path_texts(point.paths[0]) if point.paths else ()
+        steps, reason = None, point.reason
+        for path in point.paths:
+            literals = [(c.expression, TRUE if c.wanted else FALSE) for c in path]
+            steps, reason = self.planner.plan(literals)
+            if steps is not None:
+                guards = path_texts(path)
+                break
+        return BranchCondition(point.file, point.line, point.what, point.instance, guards, steps, reason)
 
     def reach(self, values: Mapping[str, int]) -> tuple[Step, ...] | None:
-        """Steps from reset to a cycle in which every named signal or port has its value; None when unknown."""
-        return None
+        """Steps from reset to a cycle in which every named signal has its value; None when unknown.
+
+        Names are those of the top's ports and variables, or hierarchical (`top.u_core.state`). Raises KeyError for a
+        name that the design does not have.
+        """
+        literals: list[tuple[Expression, Domain]] = []
+        for name, value in values.items():
+            found = self.netlist.names.get(name) or self.netlist.names[f"{self.netlist.top}.{name}"]
+            x = self.netlist.x
+            signals = found.elements if isinstance(found, Memory) else [found]
+            whole = x.concat([x.signal(s) for s in signals])
+            literals.append((whole, exactly(whole.width, value)))
+        return self.planner.plan(literals)[0]
 
 
 def analyse(design: Design) -> Analysis:

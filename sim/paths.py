@@ -1,0 +1,409 @@
+"""From reset to a wanted condition: backward search over sets of register states.
+
+A node of the search says what registers must hold at the start of a cycle and what inputs must be in it. Its
+predecessors are the cubes that make every register's next value fit. Each step is implied whatever the unmentioned
+inputs do, so a plan is right by construction, for two-valued logic and one clock.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from sim.conditions import Constraint, Step
+from sim.domains import Domain, between, exactly, full
+from sim.evaluation import Evaluator
+from sim.expressions import Expression, Signal, mask, signed
+from sim.justify import BudgetError, Cube, Literal, Solver
+from sim.lowering import Memory
+from sim.netlist import Netlist
+
+MAX_CYCLES = 4096
+MAX_CUBES = 24
+"""Predecessors looked at for one node."""
+MAX_NODES = 600
+GOAL_WORK = 40_000
+"""Steps of the solver for one goal; about 0.1 s."""
+DESIGN_WORK = 200_000
+"""Steps of the solver for one design, and as much again for every 100 lines; about 0.5 s."""
+RESET_CYCLES = 2
+FAR = 64.0
+"""Distance of a register value that no update seems to lead to."""
+
+State = tuple[tuple[Signal, Domain], ...]
+
+
+@dataclass(eq=False)
+class _Node:
+    """`state`: what registers hold at the start of the cycle; `inputs` hold for `cycles` cycles, then `later` follows."""
+
+    state: State
+    inputs: State
+    cycles: int
+    later: _Node | None
+    total: int
+
+
+class Planner:
+    """Plans for one design. `resets`: {port: active level}."""
+
+    def __init__(self, netlist: Netlist, resets: dict[str, int], n_lines: int) -> None:
+        self.netlist = netlist
+        self.x = netlist.x
+        inputs = {port.name: s for port, s in netlist.ports if isinstance(s, Signal) and s.kind == "input"}
+        self.ports = _port_names(netlist)
+        self.order = {signal: i for i, signal in enumerate(netlist.signals)}
+        self._idle = {inputs[p]: self.x.const(1 - level, 1) for p, level in resets.items() if p in inputs}
+        self._active = {inputs[p]: self.x.const(level, 1) for p, level in resets.items() if p in inputs}
+        self._memo: dict[int, Expression] = {}
+        self._distances: dict[Signal, _Distances] = {}
+        self.after_reset = self._reset_state()
+        self.solver = Solver(self.x, self._driver, self.after_reset)
+        self.budget = DESIGN_WORK + DESIGN_WORK * n_lines // 100
+
+    def _driver(self, signal: Signal) -> Expression | None:
+        """Next value or value of a signal while no reset is active."""
+        return self.idle(signal.driver) if signal.driver is not None else None
+
+    def idle(self, node: Expression) -> Expression:
+        """`node` with every reset inactive."""
+        return self.x.substitute(node, self._idle, self._memo) if self._idle else node
+
+    def under_reset(self, node: Expression) -> Expression:
+        """`node` with every reset active."""
+        return self.x.substitute(node, self._active, {})
+
+    def _reset_state(self) -> dict[Signal, Domain]:
+        """What is known of the registers after reset with all other inputs 0.
+
+        Without a reset the initial values of the source (or 0) stand, which is right for the first segment only.
+        """
+        registers = [s for s in self.netlist.signals if s.kind == "register"]
+        if not self._idle:
+            return {s: exactly(s.width, s.initial) for s in registers}
+        levels = {s: exactly(1, e.value) for s, e in self._active.items()}
+        zeros = {s: exactly(s.width, 0) for s in self.netlist.signals if s.kind == "input" and s not in levels}
+        state: dict[Signal, Domain] = {s: full(s.width) for s in registers}
+        for _ in range(RESET_CYCLES):
+            evaluator = Evaluator({**state, **zeros, **levels}, lambda s: s.driver)
+            state = {s: evaluator.of(s.driver) if s.driver is not None else full(s.width) for s in registers}
+        return state
+
+    # planning
+
+    def plan(self, literals: Sequence[Literal]) -> tuple[tuple[Step, ...] | None, str]:
+        """Steps that make all literals true in the last cycle, or None and why not."""
+        wanted = [(self.idle(e), d) for e, d in literals]
+        for expression, domain in wanted:
+            if expression.is_const and not domain.has(expression.value):
+                return self._plan_in_reset(literals)
+        solver = self.solver
+        solver.reason = ""
+        start = solver.work
+        if start >= self.budget:
+            return None, "the time for this design is used up"
+        solver.limit = min(start + GOAL_WORK, self.budget)
+        try:
+            found = self._search(wanted)
+        except BudgetError:
+            return None, "the search was given up"
+        except RecursionError:
+            return None, "the logic is too deep"
+        if found is None:
+            return None, solver.reason or "no way to it was found"
+        return self._steps(found), ""
+
+    def _plan_in_reset(self, literals: Sequence[Literal]) -> tuple[tuple[Step, ...] | None, str]:
+        wanted = [(self.under_reset(e), d) for e, d in literals]
+        if any(e.is_const and not d.has(e.value) for e, d in wanted):
+            return None, "it never happens"
+        self.solver.limit = self.solver.work + GOAL_WORK
+        constraints = tuple(Constraint(self.ports[s][0], "==", e.value) for s, e in self._active.items())
+        try:
+            for cube in islice(self.solver.solve(wanted, {}), 4):
+                if all(s.kind == "input" or self._holds_after_reset(s, d) for s, d in cube.items()):
+                    inputs = tuple((s, d) for s, d in cube.items() if s.kind == "input")
+                    return (Step((*constraints, *self._constraints(inputs))),), ""
+        except (BudgetError, RecursionError):
+            pass
+        return None, "it needs a reset in the middle of other work"
+
+    def _search(self, wanted: list[Literal]) -> _Node | None:
+        heap: list[tuple[float, int, _Node]] = []
+        seen: set[State] = set()
+        count = 0
+        for node in self._nodes(wanted, None):
+            if self._reached(node):
+                return node
+            count += 1
+            heapq.heappush(heap, (self._estimate(node.state), count, node))
+        while heap and count < MAX_NODES * 4 and len(seen) < MAX_NODES:
+            _, _, node = heapq.heappop(heap)
+            if node.state in seen:
+                continue
+            seen.add(node.state)
+            literals = [(e, d) for s, d in node.state if (e := self._driver(s)) is not None]
+            for earlier in self._nodes(literals, node):
+                if self._reached(earlier):
+                    return earlier
+                if earlier.state in seen or earlier.total > MAX_CYCLES:
+                    continue
+                count += 1
+                cost = 0.1 * earlier.total ** 0.5 + self._estimate(earlier.state)
+                heapq.heappush(heap, (cost, count, earlier))
+        return None
+
+    def _nodes(self, literals: list[Literal], later: _Node | None) -> Iterator[_Node]:
+        total = later.total if later else 0
+        for cube in islice(self.solver.solve(literals, {}), MAX_CUBES):
+            state = self._sorted((s, d) for s, d in cube.items() if s.kind == "register")
+            inputs = self._sorted((s, d) for s, d in cube.items() if s.kind == "input")
+            node = _Node(state, inputs, 1, later, total + 1)
+            if later is not None and not self._reached(node):
+                jumped = self._jump(node, later)
+                if jumped is not None:
+                    yield jumped
+            yield node
+            near = self._nearest(state)
+            if near != state:
+                yield _Node(near, inputs, 1, later, total + 1)
+
+    def _sorted(self, items: Iterator[tuple[Signal, Domain]]) -> State:
+        return tuple(sorted(items, key=lambda item: self.order[item[0]]))
+
+    def _nearest(self, state: State) -> State:
+        """The state with every open choice made in favour of the value that is nearest to the one after reset."""
+        result: list[tuple[Signal, Domain]] = []
+        for signal, domain in state:
+            known = self.after_reset[signal]
+            if domain.single is None and not known.within(domain) and not domain.fixed:
+                domain = exactly(signal.width, domain.nearest(known.low))
+            result.append((signal, domain))
+        return tuple(result)
+
+    def _reached(self, node: _Node) -> bool:
+        return all(self._holds_after_reset(s, d) for s, d in node.state)
+
+    def _holds_after_reset(self, signal: Signal, domain: Domain) -> bool:
+        return self.after_reset[signal].within(domain)
+
+    def _estimate(self, state: State) -> float:
+        return sum(self._distance(s, d) for s, d in state)
+
+    def _distance(self, signal: Signal, domain: Domain) -> float:
+        if self.after_reset[signal].within(domain):
+            return 0.0
+        found = self._distances.get(signal)
+        if found is None:
+            found = self._distances[signal] = _Distances(self, signal)
+        return found.to(domain)
+
+    # counters
+
+    def _jump(self, node: _Node, later: _Node) -> _Node | None:
+        """Take many cycles at once: where `node` differs from `later` only in a counter, go on to the value after
+        reset, if the same inputs keep everything else and count in every cycle between."""
+        if len(node.state) != len(later.state):
+            return None
+        moved: tuple[Signal, int, int] | None = None
+        for (s, d), (t, e) in zip(node.state, later.state, strict=True):
+            if s is not t:
+                return None
+            if d != e:
+                if moved or d.single is None or e.single is None:
+                    return None
+                moved = s, d.low, e.low
+        if moved is None:
+            return None
+        counter, before, after = moved
+        step = signed((after - before) & mask(counter.width), counter.width)
+        home = self.after_reset[counter].single
+        if home is None or step == 0 or (before - home) % step or (before - home) // step <= 0:
+            return None
+        count = (before - home) // step
+        while count >= 2:
+            target = before - count * step
+            inner = between(counter.width, *sorted((target, before)))
+            if inner is not None and self._keeps(node, later, counter, inner, step):
+                state = tuple((s, exactly(s.width, target) if s is counter else d) for s, d in node.state)
+                return _Node(state, node.inputs, count + 1, later, later.total + count + 1)
+            count //= 2
+        return None
+
+    def _keeps(self, node: _Node, later: _Node, counter: Signal, inner: Domain, step: int) -> bool:
+        """Whether in every state with the counter in `inner` one cycle adds `step` and leaves the rest as it is."""
+        domains: Cube = {**dict(node.state), **dict(node.inputs), counter: inner}
+        evaluator = Evaluator(domains, self._driver)
+        for signal, domain in later.state:
+            driver = self._driver(signal)
+            if driver is None:
+                return False
+            if signal is not counter:
+                if not evaluator.of(driver).within(domain):
+                    return False
+                continue
+            leaf = self._leaf(driver, evaluator)
+            if leaf is None or leaf.op not in ("add", "sub") or leaf.args[0].signal is not counter:
+                return False
+            amount = evaluator.of(leaf.args[1]).single
+            amount = amount if leaf.op == "add" or amount is None else -amount
+            if amount is None or (amount - step) & mask(counter.width):
+                return False
+        self.solver.work += evaluator.work
+        return True
+
+    def _leaf(self, node: Expression, evaluator: Evaluator) -> Expression | None:
+        """What an expression comes down to when the conditions on the way are decided."""
+        while True:
+            if node.op == "ite":
+                condition = evaluator.of(node.args[0]).single
+                if condition is None:
+                    return None
+                node = node.args[1] if condition else node.args[2]
+            elif node.signal is not None and node.signal.kind == "wire":
+                driver = self._driver(node.signal)
+                if driver is None:
+                    return None
+                node = driver
+            else:
+                return node
+
+    # steps
+
+    def _steps(self, first: _Node) -> tuple[Step, ...]:
+        steps: list[Step] = []
+        node: _Node | None = first
+        while node is not None:
+            constraints = self._constraints(node.inputs)
+            if steps and steps[-1].constraints == constraints:
+                steps[-1] = Step(constraints, steps[-1].cycles + node.cycles)
+            else:
+                steps.append(Step(constraints, node.cycles))
+            node = node.later
+        return tuple(steps)
+
+    def _constraints(self, inputs: State) -> tuple[Constraint, ...]:
+        result: list[Constraint] = []
+        for signal, domain in inputs:
+            port, offset, whole = self.ports[signal]
+            result += constraints(port, domain, offset, whole)
+        return tuple(result)
+
+
+def constraints(port: str, domain: Domain, offset: int = 0, whole: bool = True) -> list[Constraint]:
+    """The domain of a port, or of the part of a port that starts at bit `offset`, as constraints."""
+    field = (None, None) if whole else (offset + domain.width - 1, offset)
+    if domain.single is not None:
+        return [Constraint(port, "==", domain.low, *field)]
+    if domain.fixed and not domain.only_bits:
+        return [Constraint(port, "==", next(domain.samples()), *field)]
+    if domain.fixed:
+        result: list[Constraint] = []
+        low = 0
+        while domain.fixed >> low:
+            while not domain.fixed >> low & 1:
+                low += 1
+            high = low
+            while domain.fixed >> (high + 1) & 1:
+                high += 1
+            value = domain.value >> low & mask(high - low + 1)
+            result.append(Constraint(port, "==", value, offset + high, offset + low))
+            low = high + 1
+        return result
+    result = []
+    if domain.low > 0:
+        result.append(Constraint(port, ">=", domain.low, *field))
+    if domain.high < mask(domain.width):
+        result.append(Constraint(port, "<=", domain.high, *field))
+    return result + [Constraint(port, "!=", v, *field) for v in sorted(domain.excluded)]
+
+
+def _port_names(netlist: Netlist) -> dict[Signal, tuple[str, int, bool]]:
+    """Of every input signal: its port, its lowest bit there, and whether it is the whole port."""
+    names: dict[Signal, tuple[str, int, bool]] = {}
+    for port, found in netlist.ports:
+        if isinstance(found, Memory):
+            # the last element has the lowest bits, as in a concatenation of all elements
+            offset = sum(s.width for s in found.elements)
+            for signal in found.elements:
+                offset -= signal.width
+                names[signal] = (port.name, offset, False)
+        else:
+            names[found] = (port.name, 0, True)
+    return names
+
+
+class _Distances:
+    """Roughly how many cycles it takes from reset until a register has a value, from its updates alone."""
+
+    def __init__(self, planner: Planner, signal: Signal) -> None:
+        self.width = signal.width
+        self.loads = 0.0
+        self.increments: set[int] = set()
+        known = planner.after_reset[signal]
+        self.cost: dict[int, float] = {known.low: 0.0} if known.single is not None else {}
+        moves: list[tuple[int | None, int]] = []
+        self._left = 400
+        driver = planner._driver(signal)
+        if driver is not None:
+            self._collect(planner, signal, driver, None, moves)
+        for _ in range(len(moves)):
+            changed = False
+            for source, target in moves:
+                before = 0.5 if source is None else self.cost.get(source)
+                if before is not None and before + 1 < self.cost.get(target, FAR):
+                    self.cost[target] = before + 1
+                    changed = True
+            if not changed:
+                break
+
+    def _collect(
+        self, planner: Planner, signal: Signal, node: Expression, source: int | None, moves: list[tuple[int | None, int]]
+    ) -> None:
+        self._left -= 1
+        if self._left < 0:
+            self.loads = 2.0
+            return
+        if node.op == "ite":
+            here = _equals(node.args[0], signal)
+            self._collect(planner, signal, node.args[1], source if here is None else here, moves)
+            self._collect(planner, signal, node.args[2], source, moves)
+        elif node.is_const:
+            moves.append((source, node.value))
+        elif node.signal is signal:
+            return
+        elif node.signal is not None and node.signal.kind == "wire":
+            driver = planner._driver(node.signal)
+            if driver is not None:
+                self._collect(planner, signal, driver, source, moves)
+        elif node.op == "add" and node.args[0].signal is signal and node.args[1].is_const:
+            self.increments.add(signed(node.args[1].value, node.width))
+        else:
+            self.loads = 1.0 if node.signal is not None and node.signal.kind == "input" else 2.0
+
+    def to(self, domain: Domain) -> float:
+        best = min((c for v, c in self.cost.items() if domain.has(v)), default=FAR)
+        for increment in self.increments:
+            for v, c in self.cost.items():
+                target = domain.nearest(v)
+                distance = (target - v) if increment > 0 else (v - target)
+                if distance >= 0:
+                    # a long run of one counter is one jump
+                    best = min(best, c + 1 + 0.01 * distance / abs(increment))
+        return min(best, self.loads) if self.loads else best
+
+
+def _equals(condition: Expression, signal: Signal) -> int | None:
+    """The constant that the condition compares the signal with."""
+    if condition.op == "eq" and condition.args[0].signal is signal and condition.args[1].is_const:
+        return condition.args[1].value
+    if condition.op == "and" and condition.width == 1:
+        for part in condition.args:
+            found = _equals(part, signal)
+            if found is not None:
+                return found
+    if condition.signal is signal and signal.width == 1:
+        return 1
+    return None
