@@ -12,6 +12,7 @@ from llm4cov_assets.assets.batches import evaluation_records, open_batch
 from llm4cov_assets.assets.work import Outcome, Work
 from llm4cov_assets.ingest.importing import Rejection
 from llm4cov_assets.ingest.records import DesignRecord
+from llm4cov_assets.report.plots import histogram, markdown
 from sim.design import DesignError
 from sim.identity import content_id
 
@@ -42,16 +43,24 @@ def evaluation_content(work: Work) -> str:
 def evaluation_designs(work: Work, simulator: Simulator) -> Outcome:
     """Rows of the evaluation designs, and their targets from a reference campaign."""
     from llm4cov_assets.assets.simulating import Counted
-    from llm4cov_assets.ingest.calibrate import calibrate
+    from llm4cov_assets.ingest.calibration import calibrate, target_rows
 
-    tables, rejected = analysed(work, evaluation_records(work.profile, work.store.home))
+    records = evaluation_records(work.profile, work.store.home)
+    tables, rejected = analysed(work, records)
     accepted = set(tables["designs"]["design_id"])
-    designs = [r.design for r in evaluation_records(work.profile, work.store.home) if r.design.design_id in accepted]
+    designs = [r.design for r in records if r.design.design_id in accepted]
     simulate = Counted(work, simulator)
-    targets = calibrate(designs, simulate, simulator, budget_sims=work.profile.calibration_sims)
-    tables |= {"targets": targets, "rejected_designs": _rejected_rows(rejected)}
-    metadata = design_metadata(tables["designs"], rejected) | {"targets": targets.height} | simulate.costs
-    return Outcome(tables, metadata, simulate.logical)
+    references = calibrate(
+        designs, simulate, simulator.points, budget_sims=work.profile.calibration_sims, seed=work.profile.seed
+    )
+    tables |= {"targets": target_rows(references), "rejected_designs": _rejected_rows(rejected)}
+    reached = [r.coverage.overall or 0.0 for r in references]
+    metadata = {
+        "targets": tables["targets"].height,
+        "reference_coverage": round(sum(reached) / max(len(reached), 1), 4),
+        "references": {"markdown": markdown(histogram(reached, "reference coverage"), "reference coverage")},
+    }
+    return Outcome(tables, design_metadata(tables["designs"], rejected) | metadata | simulate.costs, simulate.logical)
 
 
 def analysed(work: Work, records: Sequence[DesignRecord]) -> tuple[dict[str, pl.DataFrame], list[Rejection]]:

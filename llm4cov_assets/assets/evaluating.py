@@ -45,7 +45,7 @@ def evaluated(work: Work, simulator: Simulator, policies: Sequence[Policy]) -> O
     by_id = {r.design.design_id: r.design for r in evaluation_records(work.profile, work.store.home)}
     designs = [by_id[design_id] for design_id in known["design_id"]]
     targets: dict[str, dict[str, float]] = {}
-    for row in work.read("targets", "eval_designs").iter_rows(named=True):
+    for row in work.read("targets", "eval_designs").filter(origin="calibrated").iter_rows(named=True):
         targets.setdefault(row["design_id"], {})[row["metric"]] = row["target"]
     simulate = Counted(work, simulator)
     tables: dict[str, list[pl.DataFrame]] = {}

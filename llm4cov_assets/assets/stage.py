@@ -50,7 +50,8 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
 
     @dg.asset(
         key=key("drafts"), group_name=group, deps=deps("designs", *([parent_asset(k)] if k else [])),
-        kinds={"python", "parquet"}, owners=OWNERS, code_version="1", metadata=column_schema("generations"), **partitioned,
+        kinds={"python", "parquet"}, owners=OWNERS, code_version="1", metadata=column_schema("generations"),
+        **partitioned,
     )  # fmt: skip
     def drafts(
         context: dg.AssetExecutionContext,

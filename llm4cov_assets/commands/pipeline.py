@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,6 +44,7 @@ def run(
     if designs is not None:
         chosen = chosen.model_copy(update={"designs_glob": designs})
     numbers, folder = stages_of(stages), home()
+    os.environ.setdefault("TQDM_DISABLE", "1")  # bars of libraries would tear ours
     print(budget_text(chosen), file=sys.stderr)
     try:
         summary = run_pipeline(
@@ -108,16 +110,16 @@ def profiles(as_json: JsonOption = False) -> None:
 
 def budget_text(profile: Profile) -> str:
     """What a profile will do and what it is meant to cost, in CPU seconds."""
-    seconds = profile.budget_cpu_s
-    evaluation = f"up to {profile.eval_hand_written} hand-written evaluation designs and {profile.eval_per_family} of each family"
+    p, seconds = profile, profile.budget_cpu_s
+    steps = " + ".join(map(str, p.steps))
     return (
-        f"profile {profile.name} ({profile.config_hash})\n"
-        f"  designs     {profile.train_designs} for training; {evaluation}\n"
-        f"  trajectories {profile.drafts} drafts a design, {profile.repairs} repairs a selected state, stages 0, 1, 2\n"
-        f"  training    {' + '.join(map(str, profile.steps))} steps of {profile.batch_rows} rows, and the control as many as"
-        f" stages 1 and 2\n"
-        f"  evaluation  {profile.eval_samples} samples, direct and with {profile.eval_rounds} repair rounds\n"
-        f"  budget      {sum(seconds.values())} CPU s: " + ", ".join(f"{k} {v}" for k, v in seconds.items())
+        f"profile {p.name} ({p.config_hash})\n"
+        f"  designs       {p.train_designs} for training; up to {p.eval_hand_written} hand-written ones and"
+        f" {p.eval_per_family} of each family for evaluation\n"
+        f"  trajectories  {p.drafts} drafts a design, {p.repairs} repairs a selected state, in stages 0, 1 and 2\n"
+        f"  training      {steps} steps of {p.batch_rows} rows; the control takes those of stages 1 and 2 again\n"
+        f"  evaluation    {p.eval_samples} samples a design, direct and with {p.eval_rounds} repair rounds\n"
+        f"  budget        {sum(seconds.values())} CPU s: " + ", ".join(f"{k} {v}" for k, v in seconds.items())
     )
 
 

@@ -24,7 +24,7 @@ def histogram(values: Sequence[float], title: str, bins: int = 20) -> str:
     step = (WIDTH - 20) / bins
     bars = [
         f'<rect x="{10 + i * step:.1f}" y="{24 + height * (1 - n / most):.1f}" width="{step - 1:.1f}" '
-        f'height="{height * n / most:.1f}" fill="{FILL}"><title>{i / bins:.2f} to {(i + 1) / bins:.2f}: {n}</title></rect>'
+        f'height="{height * n / most:.1f}" fill="{FILL}"><title>from {i / bins:.2f}: {n}</title></rect>'
         for i, n in enumerate(counts)
     ]
     axis = "".join(_text(10 + x * (WIDTH - 20), height + 38, f"{x:g}", "middle") for x in (0, 0.25, 0.5, 0.75, 1))
@@ -43,7 +43,8 @@ def intervals(rows: Sequence[tuple[str, float, float, float]], title: str) -> st
         parts.append(
             f'<rect x="{MARGIN}" y="{y + 3}" width="{max(0.0, value) * scale:.1f}" height="{BAR - 6}" fill="{FILL}" '
             f'fill-opacity="0.6"><title>{escape(label)}: {value:.3f} [{low:.3f}, {high:.3f}]</title></rect>'
-            f'<path d="M{MARGIN + low * scale:.1f} {middle}H{MARGIN + high * scale:.1f}" stroke="{INK}" stroke-width="2"/>'
+            f'<path d="M{MARGIN + low * scale:.1f} {middle}H{MARGIN + high * scale:.1f}" stroke="{INK}" '
+            f'stroke-width="2"/>'
         )
     return _svg(32 + BAR * len(rows), "".join(parts))
 
