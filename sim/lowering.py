@@ -81,6 +81,7 @@ class Lowering:
         self.elaboration = elaboration
         self.names: dict[str, Signal | Memory] = {}
         self.signals: list[Signal] = []
+        self.lowest: dict[str, int] = {}
         self.false = self.x.const(0, 1)
         self.true = self.x.const(1, 1)
         self._lower: dict[type, Callable[[Any, Frame], Expression]] = {
@@ -140,6 +141,8 @@ class Lowering:
         if not type_.isIntegral:
             signal.reason = f"{name} has a type that is not followed ({type_})"
             signal.driver = self.x.unknown(signal.width)
+        elif type_.hasFixedRange and type_.fixedRange.lower:
+            self.lowest[name] = type_.fixedRange.lower
         self.signals.append(signal)
         return signal
 

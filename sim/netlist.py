@@ -37,6 +37,8 @@ class Netlist:
     constant_branches: list[ConstantBranch]
     hierarchy: list[tuple[str, str]]
     names: dict[str, Signal | Memory] = field(default_factory=lambda: {})
+    lowest: dict[str, int] = field(default_factory=lambda: {})
+    """Index of the lowest bit of variables whose range does not start at 0."""
 
 
 class _Builder(Processes):
@@ -317,7 +319,7 @@ def flatten(elaboration: Elaboration) -> Netlist:
     builder.finish()
     return Netlist(
         builder.x, top.name, ports, builder.signals, builder.clocked, list(builder.points.values()),
-        builder.constant_branches, builder.hierarchy, builder.names,
+        builder.constant_branches, builder.hierarchy, builder.names, builder.lowest,
     )  # fmt: skip
 
 

@@ -59,6 +59,8 @@ class Planner:
         self._active = {inputs[p]: self.x.const(level, 1) for p, level in resets.items() if p in inputs}
         self._memo: dict[int, Expression] = {}
         self._distances: dict[Signal, _Distances] = {}
+        self._plans: dict[object, tuple[tuple[Step, ...] | None, str]] = {}
+        self._anywhere = False
         self.after_reset = self._reset_state()
         self.solver = Solver(self.x, self._driver, self.after_reset)
         self.budget = DESIGN_WORK + DESIGN_WORK * n_lines // 100
@@ -93,8 +95,17 @@ class Planner:
 
     # planning
 
-    def plan(self, literals: Sequence[Literal]) -> tuple[tuple[Step, ...] | None, str]:
-        """Steps that make all literals true in the last cycle, or None and why not."""
+    def plan(self, literals: Sequence[Literal], anywhere: bool = False) -> tuple[tuple[Step, ...] | None, str]:
+        """Steps from reset (or, `anywhere`, from any state) that make all literals true in the last cycle, or None
+        and why not."""
+        key = (anywhere, *((e.number, d) for e, d in literals))
+        found = self._plans.get(key)
+        if found is None:
+            self._anywhere = anywhere
+            found = self._plans[key] = self._plan(literals)
+        return found
+
+    def _plan(self, literals: Sequence[Literal]) -> tuple[tuple[Step, ...] | None, str]:
         wanted = [(self.idle(e), d) for e, d in literals]
         for expression, domain in wanted:
             if expression.is_const and not domain.has(expression.value):
@@ -184,7 +195,7 @@ class Planner:
         return tuple(result)
 
     def _reached(self, node: _Node) -> bool:
-        return all(self._holds_after_reset(s, d) for s, d in node.state)
+        return not node.state or not self._anywhere and all(self._holds_after_reset(s, d) for s, d in node.state)
 
     def _holds_after_reset(self, signal: Signal, domain: Domain) -> bool:
         return self.after_reset[signal].within(domain)
