@@ -12,10 +12,10 @@ from llm4cov_assets import rows
 from llm4cov_assets.assets.recall import designs_of
 from llm4cov_assets.assets.simulating import Counted, step_tables
 from llm4cov_assets.assets.work import Outcome, Work, markdown_table
-from llm4cov_assets.commands.show import closure_summary, write_closure
 from llm4cov_assets.learning.closure import Closure, close_coverage
 from llm4cov_assets.policy.base import Policy
 from llm4cov_assets.policy.portfolio import portfolio
+from llm4cov_assets.report.closure import closure_summary, write_closure
 from llm4cov_assets.report.plots import histogram, markdown
 from sim.identity import content_id
 

@@ -67,7 +67,7 @@ def simulate(
     with Simulator(home(), workers=1, retry_faults=retry_faults, read_cache=not no_cache) as simulator:
         with show.working(f"simulating {testbench.name} on {subject.name}"):
             [result] = simulator.run_many(subject, [bench], limits=limits, seed=seed)
-        adhoc.record_simulations(subject, [bench], [result], simulator)
+        adhoc.record_simulations(home(), subject, [bench], [result], simulator.points)
     if as_json:
         print(json.dumps(result.as_json(), ensure_ascii=False))
     else:
@@ -100,6 +100,7 @@ def close(
     from llm4cov_assets.home import home
     from llm4cov_assets.learning import closure
     from llm4cov_assets.policy.portfolio import portfolio
+    from llm4cov_assets.report.closure import closure_summary, write_closure
     from sim.simulation import Limits
     from sim.simulator import Simulator
 
@@ -119,10 +120,10 @@ def close(
             samples=samples,
             progress=progress,
         )
-        adhoc.record_closure(result, policies, simulator)
-    summary = show.closure_summary(result)
+        adhoc.record_closure(home(), result, policies, simulator.points)
+    summary = closure_summary(result)
     if out is not None:
-        show.write_closure(result, summary, out)
+        write_closure(result, summary, out)
     if as_json:
         print(json.dumps(summary, ensure_ascii=False))
     else:
