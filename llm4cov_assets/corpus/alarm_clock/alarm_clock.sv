@@ -15,7 +15,7 @@ module alarm_clock (
     localparam logic [2:0] SET_HOURS = 3'd1, SET_MINUTES = 3'd2, SET_ALARM = 3'd3, SNOOZE = 3'd4, STOP = 3'd5;
 
     logic [7:0] alarm_minutes;
-    logic [2:0] snoozes;
+    logic [1:0] snoozes;
     logic [2:0] snooze_left;
     logic       snoozing;
     wire        digits_ok = digits[3:0] <= 4'd9 && digits[7:4] <= 4'd5;
@@ -29,7 +29,7 @@ module alarm_clock (
             ringing       <= 1'b0;
             midnight      <= 1'b0;
             bad_digits    <= 1'b0;
-            snoozes       <= 3'd0;
+            snoozes       <= 2'd0;
             snooze_left   <= 3'd0;
             snoozing      <= 1'b0;
         end else begin
@@ -71,17 +71,17 @@ module alarm_clock (
                     else bad_digits <= 1'b1;
                 end
                 SNOOZE: begin
-                    if (ringing && snoozes != 3'd3) begin
+                    if (ringing && snoozes != 2'd3) begin
                         ringing     <= 1'b0;
                         snoozing    <= 1'b1;
                         snooze_left <= 3'd4;
-                        snoozes     <= snoozes + 3'd1;
+                        snoozes     <= snoozes + 2'd1;
                     end
                 end
                 STOP: begin
                     ringing  <= 1'b0;
                     snoozing <= 1'b0;
-                    snoozes  <= 3'd0;
+                    snoozes  <= 2'd0;
                     if (digits == 8'h00) bad_digits <= 1'b0;
                 end
                 default: ;

@@ -16,13 +16,11 @@ module crc8 (
     logic [3:0] length;
     logic       in_frame;
     logic [7:0] next;
-    logic [7:0] poly;
 
     always_comb begin
-        poly = poly_select ? 8'h31 : 8'h07;
         next = (first ? 8'hFF : crc) ^ data;
         for (int i = 0; i < 8; i++) begin
-            if (next[7]) next = {next[6:0], 1'b0} ^ poly;
+            if (next[7]) next = {next[6:0], 1'b0} ^ (poly_select ? 8'h31 : 8'h07);
             else next = {next[6:0], 1'b0};
         end
     end

@@ -3,14 +3,14 @@ module float_class (
     input  logic [15:0] x,
     input  logic [15:0] y,
     input  logic [1:0]  mode,
-    output logic [3:0]  kind,
+    output logic [2:0]  kind,
     output logic        less,
     output logic        equal,
     output logic        unordered,
     output logic        special
 );
-    localparam logic [3:0] ZERO = 4'd0, SUBNORMAL = 4'd1, NORMAL = 4'd2, INFINITE = 4'd3, QUIET = 4'd4, SIGNALLING = 4'd5,
-        ONE = 4'd6, LARGEST = 4'd7;
+    localparam logic [2:0] ZERO = 3'd0, SUBNORMAL = 3'd1, NORMAL = 3'd2, INFINITE = 3'd3, QUIET = 3'd4, SIGNALLING = 3'd5,
+        ONE = 3'd6, LARGEST = 3'd7;
 
     wire [4:0] exponent = x[14:10];
     wire [9:0] fraction = x[9:0];

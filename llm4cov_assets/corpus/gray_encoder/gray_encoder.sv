@@ -6,7 +6,7 @@ module gray_encoder (
     input  logic       b,
     input  logic       index_mark,
     input  logic [3:0] command,
-    output logic [5:0] position,
+    output logic [4:0] position,
     output logic       direction,
     output logic       error,
     output logic       at_limit,
@@ -18,11 +18,11 @@ module gray_encoder (
     logic [1:0] errors;
     wire  [1:0] now = {a, b};
 
-    assign at_limit = position == 6'd20 || position == 6'd0;
+    assign at_limit = position == 5'd20 || position == 5'd0;
 
     always_ff @(posedge clk or negedge rst_n) begin
         if (!rst_n) begin
-            position  <= 6'd10;
+            position  <= 5'd10;
             direction <= 1'b0;
             error     <= 1'b0;
             errors    <= 2'd0;
@@ -41,11 +41,11 @@ module gray_encoder (
                 case ({last, now})
                     4'b0001, 4'b0111, 4'b1110, 4'b1000: begin
                         direction <= 1'b1;
-                        if (position != 6'd20) position <= position + 6'd1;
+                        if (position != 5'd20) position <= position + 5'd1;
                     end
                     4'b0010, 4'b1011, 4'b1101, 4'b0100: begin
                         direction <= 1'b0;
-                        if (position != 6'd0) position <= position - 6'd1;
+                        if (position != 5'd0) position <= position - 5'd1;
                     end
                     default: begin
                         // both lines changed at once
@@ -54,11 +54,11 @@ module gray_encoder (
                     end
                 endcase
             end
-            if (index_mark && direction && position == 6'd17) homed <= 1'b1;
+            if (index_mark && direction && position == 5'd17) homed <= 1'b1;
             if (command == 4'h9 && error && at_limit) begin
                 error  <= 1'b0;
                 errors <= 2'd0;
-            end else if (command == 4'h4 && stalled) position <= 6'd10;
+            end else if (command == 4'h4 && stalled) position <= 5'd10;
         end
     end
 endmodule

@@ -12,12 +12,13 @@ module irq_controller (
     output logic [2:0] vector,
     output logic       spurious,
     output logic [1:0] depth,
-    output logic       nested_twice
+    output logic       nested_twice,
+    output logic       sealed
 );
     logic [7:0] mask;
     logic [7:0] high;
     logic [7:0] pending;
-    logic [1:0] in_high;
+    logic       in_high;
     logic       candidate_high;
     logic       any;
 
@@ -36,7 +37,7 @@ module irq_controller (
         end else any = 1'b0;
     end
 
-    assign irq = any && (depth == 2'd0 || (candidate_high && in_high == 2'd0 && depth != 2'd3));
+    assign irq = any && (depth == 2'd0 || (candidate_high && !in_high && depth != 2'd3));
 
     always_ff @(posedge clk or negedge rst_n) begin
         if (!rst_n) begin
@@ -44,29 +45,32 @@ module irq_controller (
             high         <= 8'd0;
             pending      <= 8'd0;
             depth        <= 2'd0;
-            in_high      <= 2'd0;
+            in_high      <= 1'b0;
             spurious     <= 1'b0;
             nested_twice <= 1'b0;
+            sealed       <= 1'b0;
         end else begin
             pending <= pending | source;
             if (write_mask) mask <= wdata;
             if (write_level) begin
                 // changing levels inside a handler is refused
-                if (depth == 2'd0) high <= wdata;
-                else spurious <= 1'b1;
+                if (depth != 2'd0) spurious <= 1'b1;
+                else if (wdata == 8'hE7) sealed <= 1'b1;
+                else if (!sealed) high <= wdata;
+                else if (wdata == 8'h18 && mask == 8'd0) sealed <= 1'b0;
             end
             if (acknowledge) begin
                 if (irq) begin
                     pending[vector] <= source[vector];
                     depth           <= depth + 2'd1;
-                    if (candidate_high) in_high <= in_high + 2'd1;
+                    if (candidate_high) in_high <= 1'b1;
                     if (depth == 2'd1 && candidate_high && mask == 8'hFF) nested_twice <= 1'b1;
                 end else spurious <= 1'b1;
             end else if (finish) begin
                 if (depth == 2'd0) spurious <= 1'b1;
                 else begin
                     depth <= depth - 2'd1;
-                    if (in_high != 2'd0) in_high <= in_high - 2'd1;
+                    if (in_high) in_high <= 1'b0;
                 end
             end
         end

@@ -1,7 +1,7 @@
 // Synchronous first-in first-out buffer with levels, sticky errors and a flush that needs a key.
 module sync_fifo #(
     parameter int unsigned WIDTH = 8,
-    parameter int unsigned DEPTH = 8,
+    parameter int unsigned DEPTH = 16,
     localparam int unsigned AW = $clog2(DEPTH)
 ) (
     input  logic             clk,
@@ -9,14 +9,15 @@ module sync_fifo #(
     input  logic             push,
     input  logic             pop,
     input  logic [WIDTH-1:0] din,
-    input  logic [3:0]       flush_key,
+    input  logic [7:0]       flush_key,
     output logic [WIDTH-1:0] dout,
     output logic             full,
     output logic             empty,
     output logic             almost_full,
     output logic             almost_empty,
     output logic             overflow,
-    output logic             underflow
+    output logic             underflow,
+    output logic             marked
 );
     logic [WIDTH-1:0] memory [DEPTH];
     logic [AW-1:0]    wr_ptr;
@@ -36,7 +37,8 @@ module sync_fifo #(
             level     <= '0;
             overflow  <= 1'b0;
             underflow <= 1'b0;
-        end else if (flush_key == 4'hB && !push && !pop) begin
+            marked    <= 1'b0;
+        end else if (flush_key == 8'hB4 && !push && !pop) begin
             wr_ptr    <= '0;
             rd_ptr    <= '0;
             level     <= '0;
@@ -57,6 +59,7 @@ module sync_fifo #(
             end else if (pop) begin
                 if (empty) underflow <= 1'b1;
                 else begin
+                    if (almost_full && dout == WIDTH'(8'h1B)) marked <= 1'b1;
                     rd_ptr <= rd_ptr + 1'b1;
                     level  <= level - 1'b1;
                 end

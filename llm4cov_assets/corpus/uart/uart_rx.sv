@@ -13,16 +13,17 @@ module uart_rx #(
     output logic       break_seen
 );
     typedef enum logic [2:0] {IDLE, START, DATA, PARITY, STOP} state_t;
+    localparam int unsigned BW = $clog2(DIVISOR);
     state_t     state;
     logic [2:0] index;
-    logic [3:0] baud;
+    logic [BW-1:0] baud;
     logic [5:0] low_time;
 
     always_ff @(posedge clk or negedge rst_n) begin
         if (!rst_n) begin
             state        <= IDLE;
             index        <= 3'd0;
-            baud         <= 4'd0;
+            baud         <= '0;
             data         <= 8'd0;
             valid        <= 1'b0;
             frame_error  <= 1'b0;
@@ -35,16 +36,16 @@ module uart_rx #(
             else if (low_time == 6'd50) break_seen <= 1'b1;
             else low_time <= low_time + 6'd1;
 
-            baud <= baud + 4'd1;
+            baud <= baud + 1'b1;
             case (state)
                 IDLE: begin
-                    baud  <= 4'd0;
+                    baud  <= '0;
                     index <= 3'd0;
                     if (!rx) state <= START;
                 end
                 START: begin
-                    if (baud == 4'(DIVISOR / 2 - 1)) begin
-                        baud <= 4'd0;
+                    if (baud == BW'(DIVISOR / 2 - 1)) begin
+                        baud <= '0;
                         if (rx) state <= IDLE;
                         else begin
                             state        <= DATA;
@@ -54,28 +55,27 @@ module uart_rx #(
                     end
                 end
                 DATA: begin
-                    if (baud == 4'(DIVISOR - 1)) begin
-                        baud <= 4'd0;
+                    if (baud == BW'(DIVISOR - 1)) begin
+                        baud <= '0;
                         data <= {rx, data[7:1]};
                         index <= index + 3'd1;
                         if (index == 3'd7) state <= parity_on ? PARITY : STOP;
                     end
                 end
                 PARITY: begin
-                    if (baud == 4'(DIVISOR - 1)) begin
-                        baud  <= 4'd0;
+                    if (baud == BW'(DIVISOR - 1)) begin
+                        baud  <= '0;
                         state <= STOP;
                         if (rx != ^data) parity_error <= 1'b1;
                     end
                 end
-                STOP: begin
-                    if (baud == 4'(DIVISOR - 1)) begin
+                default: begin
+                    if (baud == BW'(DIVISOR - 1)) begin
                         state <= IDLE;
                         if (!rx) frame_error <= 1'b1;
                         else valid <= 1'b1;
                     end
                 end
-                default: state <= IDLE;
             endcase
         end
     end

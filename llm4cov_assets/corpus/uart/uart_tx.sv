@@ -11,14 +11,15 @@ module uart_tx #(
     output logic       ready
 );
     typedef enum logic [2:0] {IDLE, START, DATA, PARITY, STOP} state_t;
+    localparam int unsigned BW = $clog2(DIVISOR);
     state_t     state;
     logic [7:0] shift;
     logic [2:0] index;
-    logic [3:0] baud;
+    logic [BW-1:0] baud;
     logic       parity;
     logic       tick;
 
-    assign tick  = baud == 4'(DIVISOR - 1);
+    assign tick  = baud == BW'(DIVISOR - 1);
     assign ready = state == IDLE;
 
     always_ff @(posedge clk or negedge rst_n) begin
@@ -26,12 +27,12 @@ module uart_tx #(
             state  <= IDLE;
             shift  <= 8'd0;
             index  <= 3'd0;
-            baud   <= 4'd0;
+            baud   <= '0;
             parity <= 1'b0;
             tx     <= 1'b1;
         end else begin
-            if (state == IDLE || tick) baud <= 4'd0;
-            else baud <= baud + 4'd1;
+            if (state == IDLE || tick) baud <= '0;
+            else baud <= baud + 1'b1;
             case (state)
                 IDLE: begin
                     if (send) begin
@@ -67,8 +68,7 @@ module uart_tx #(
                         state <= STOP;
                     end
                 end
-                STOP: if (tick) state <= IDLE;
-                default: state <= IDLE;
+                default: if (tick) state <= IDLE;
             endcase
         end
     end

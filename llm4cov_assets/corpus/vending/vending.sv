@@ -20,7 +20,7 @@ module vending (
     logic [4:0] credit;
     logic [4:0] price;
     logic [2:0] stock;
-    logic [4:0] value;
+    logic [2:0] value;
 
     always_comb begin
         case (choice)
@@ -30,10 +30,10 @@ module vending (
             default: price = 5'd31;
         endcase
         case (coin)
-            2'd0:    value = 5'd1;
-            2'd1:    value = 5'd2;
-            2'd2:    value = 5'd5;
-            default: value = 5'd0;
+            2'd0:    value = 3'd1;
+            2'd1:    value = 3'd2;
+            2'd2:    value = 3'd5;
+            default: value = 3'd0;
         endcase
     end
 
@@ -52,7 +52,7 @@ module vending (
                 IDLE: begin
                     if (service_code == OPEN_CODE) state <= SERVICE;
                     else if (coin_valid && coin != 2'd3) begin
-                        credit <= value;
+                        credit <= {2'd0, value};
                         state  <= COLLECT;
                     end
                 end
@@ -60,7 +60,7 @@ module vending (
                     if (cancel) state <= REFUND;
                     else if (coin_valid) begin
                         if (credit > 5'd20) state <= REFUND;
-                        else credit <= credit + value;
+                        else credit <= credit + {2'd0, value};
                     end else if (choice != 2'd0 && credit >= price) begin
                         if (stock == 3'd0) state <= REFUND;
                         else begin
@@ -83,11 +83,10 @@ module vending (
                         credit <= credit - 5'd1;
                     end
                 end
-                SERVICE: begin
+                default: begin
                     if (service_code == CLOSE_CODE) state <= IDLE;
                     else if (service_code == REFILL_CODE) stock <= 3'd7;
                 end
-                default: state <= IDLE;
             endcase
         end
     end
