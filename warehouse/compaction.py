@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from warehouse import frames
-from warehouse.parts import Part, absorbed_file, list_parts, read_part, sync_folder, write_part
+from warehouse.parts import Part, absorbed_file, list_parts, read_part, sync_folder, write_part, writes_of
 from warehouse.schema import TABLES
 
 SMALL_BYTES = 8 << 20
@@ -48,8 +48,8 @@ def merges(root: Path, smaller_than: int = SMALL_BYTES) -> Iterator[Merge]:
     for group in _groups(list_parts(root), smaller_than):
         table = TABLES[group[0].table]
         rows = pa.concat_tables([frames.to_arrow(table, frames.from_arrow(table, read_part(part))) for part in group])
-        absorbed = sorted({hash_ for part in group for hash_ in (part.content_hash, *_absorbed(part))})
-        result = write_part(root, table, group[0].partition, group[0].config_hash, rows, absorbed)
+        writes = {content: at for part in group for content, at in writes_of(part).items()}
+        result, _ = write_part(root, table, group[0].partition, group[0].config_hash, rows, writes)
         yield Merge(tuple(part for part in group if part != result), result)
 
 
@@ -59,13 +59,6 @@ def remove(merge: Merge) -> None:
         part.path.unlink(missing_ok=True)
         absorbed_file(part).unlink(missing_ok=True)
     sync_folder(merge.result.path.parent)
-
-
-def _absorbed(part: Part) -> list[str]:
-    try:
-        return absorbed_file(part).read_text().split()
-    except FileNotFoundError:
-        return []
 
 
 def _groups(parts: Sequence[Part], smaller_than: int) -> Iterator[list[Part]]:

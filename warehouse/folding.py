@@ -9,8 +9,9 @@ import duckdb
 
 from warehouse import catalog
 from warehouse.errors import WarehouseError
-from warehouse.parts import Part, check_version, read_part
+from warehouse.parts import Part, check_version, partition_folder, read_part
 from warehouse.schema import SCHEMA_VERSION, TABLES, Table
+from warehouse.standing import Standing
 
 CURRENT = """
 with
@@ -47,6 +48,11 @@ def create(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("create table rows.about (schema_version bigint, tables varchar, catalog varchar)")
     connection.execute("insert into rows.about values (?, ?, '')", [SCHEMA_VERSION, catalog.tables_fingerprint()])
     connection.execute("comment on table rows.about is 'Which program made this database.'")
+    connection.execute(
+        "create table rows.standing (table_name varchar, config_hash varchar, asset_key varchar,"
+        " partition_key varchar, counting timestamp)"
+    )
+    connection.execute("comment on table rows.standing is 'Which write of an asset counts, where it wrote again.'")
     connection.execute("commit")
 
 
@@ -67,18 +73,25 @@ def can_go_on(connection: duckdb.DuckDBPyConnection, parts: Sequence[Part]) -> b
     return known <= {p.name for p in parts}
 
 
-def fold(connection: duckdb.DuckDBPyConnection, parts: Sequence[Part]) -> tuple[int, bool]:
-    """Fold those of `parts` that the database lacks; (their number, whether anything changed)."""
+def fold(connection: duckdb.DuckDBPyConnection, parts: Sequence[Part], writes: Sequence[Standing]) -> tuple[int, bool]:
+    """Fold those of `parts` that the database lacks; (their number, whether anything changed).
+
+    Of result tables, rows of writes that no longer count (see `standing`) are left out or taken out.
+    """
     known = {name for (name,) in connection.execute("select name from parts").fetchall()}
     new = [p for p in parts if p.name not in known]
+    changed = _changed_writes(connection, writes)
     stale = connection.execute("select catalog from rows.about").fetchone() != (catalog.catalog_fingerprint(),)
-    if not new and not stale:
+    if not new and not changed and not stale:
         return 0, False
     connection.execute("begin")
     try:
+        _take_note(connection, changed)
+        again = {(w.table, partition_folder(w.partition_key), w.config_hash) for w in changed}
         by_table: dict[str, list[Part]] = defaultdict(list)
-        for part in new:
-            by_table[part.table].append(part)
+        for part in parts:
+            if part.name not in known or (part.table, part.partition, part.config_hash) in again:
+                by_table[part.table].append(part)
         for name, its_parts in by_table.items():
             _fold_table(connection, TABLES[name], its_parts)
         connection.execute("delete from current_configuration")
@@ -93,15 +106,43 @@ def fold(connection: duckdb.DuckDBPyConnection, parts: Sequence[Part]) -> tuple[
     return len(new), True
 
 
+def _changed_writes(connection: duckdb.DuckDBPyConnection, writes: Sequence[Standing]) -> list[Standing]:
+    """Writes that count now and did not at the last fold; those of content tables never matter here."""
+    known = {Standing(*row) for row in connection.execute("from rows.standing").fetchall()}
+    return [w for w in writes if w not in known and TABLES[w.table].scope == "scoped"]
+
+
+def _take_note(connection: duckdb.DuckDBPyConnection, changed: Sequence[Standing]) -> None:
+    """Remove the rows of writes that no longer count, and remember those that do."""
+    same = (
+        "config_hash = $config_hash and asset_key is not distinct from $asset_key"
+        " and partition_key is not distinct from $partition_key"
+    )
+    for write in changed:
+        scope = {k: v for k, v in vars(write).items() if k not in ("table", "created_at")}
+        connection.execute(
+            f"delete from rows.{write.table} where {same} and created_at != $counting",
+            {**scope, "counting": write.created_at},
+        )
+        connection.execute(
+            f"delete from rows.standing where table_name = $table_name and {same}",
+            {**scope, "table_name": write.table},
+        )
+        connection.execute(
+            "insert into rows.standing values ($table_name, $config_hash, $asset_key, $partition_key, $counting)",
+            {**scope, "table_name": write.table, "counting": write.created_at},
+        )
+
+
 def _fold_table(connection: duckdb.DuckDBPyConnection, table: Table, parts: Sequence[Part]) -> None:
     versions = {p.name: check_version(p) for p in parts}
-    paths = [str(p.path) for p in parts]
     try:
-        _insert(connection, table, paths)
+        _insert(connection, table, [str(p.path) for p in parts])
     except duckdb.Error:
         for part in parts:
             read_part(part)  # names the damaged one
         raise
+    connection.execute("delete from parts where name in (select unnest(?))", [[p.name for p in parts]])
     _list_parts(connection, parts, versions)
 
 
@@ -135,8 +176,10 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: Table, paths: Sequence
     names = ", ".join(f'"{c.name}"' for c in table.all_columns)
     source = "read_parquet($paths, union_by_name = true, filename = true, file_row_number = true)"
     connection.execute(
-        f"create or replace temp table incoming as select filename, file_row_number, {key}, {_order(table)} as place"
-        f" from {source} qualify row_number() over (partition by {key} order by place, filename, file_row_number) = 1",
+        f"create or replace temp table incoming as"
+        f" select filename, file_row_number, {key}, {_order(table)} as place"
+        f" from {source} as read where {_counts(table)}"
+        f" qualify row_number() over (partition by {key} order by place, filename, file_row_number) = 1",
         {"paths": list(paths)},
     )
     same = " and ".join(f'standing."{k}" = incoming."{k}"' for k in table.key)
@@ -161,6 +204,17 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: Table, paths: Sequence
     )
     connection.execute("drop table incoming")
     connection.execute("drop table overtaken")
+
+
+def _counts(table: Table) -> str:
+    """Whether a row is of a write that counts."""
+    if table.scope == "keyed":
+        return "true"
+    return (
+        f"not exists (from rows.standing as s where s.table_name = '{table.name}'"
+        " and s.config_hash = read.config_hash and s.asset_key is not distinct from read.asset_key"
+        " and s.partition_key is not distinct from read.partition_key and s.counting != read.created_at)"
+    )
 
 
 def _order(table: Table) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -75,15 +76,16 @@ def list_parts(
 def _walk(root: Path, tables: Iterable[str], partition: str | None, config_hash: str | None) -> Iterator[Part]:
     for table in tables:
         folder = root / table
-        for name in [partition] if partition is not None else _entries(folder):
-            for file in _entries(folder / name):
+        for name in [partition] if partition is not None else entries(folder):
+            for file in entries(folder / name):
                 if file.endswith(".parquet") and not file.startswith("."):
                     part = Part(root, table, name, file)
                     if config_hash in (None, part.config_hash):
                         yield part
 
 
-def _entries(folder: Path) -> list[str]:
+def entries(folder: Path) -> list[str]:
+    """The names in a folder; none if there is no such folder."""
     try:
         return os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -91,20 +93,22 @@ def _entries(folder: Path) -> list[str]:
 
 
 def absorbed_file(part: Part) -> Path:
-    """Beside a merged part: the content hashes of the parts it was made of, so that they are not written again."""
+    """Beside a merged part: lines `content_hash time` of the writes it holds, so that they are not written again."""
     return part.path.with_suffix(".absorbed")
 
 
 def write_part(
-    root: Path, table: Table, partition: str, config_hash: str, rows: pa.Table, absorbed: Sequence[str] = ()
-) -> Part:
+    root: Path, table: Table, partition: str, config_hash: str, rows: pa.Table, absorbed: Mapping[str, datetime] = {}
+) -> tuple[Part, datetime]:
     """Write `rows` as a part unless the same content is there already; atomic and synced to disk.
 
-    `absorbed` are content hashes of parts whose rows these are; it is for compaction.
+    Returns the part and the time at which its content was written first. `absorbed` are the writes that `rows` hold,
+    content hash and time; it is for compaction.
     """
     part = Part(root, table.name, partition, f"{config_hash}-{content_hash(rows)}.parquet")
-    if part.path.exists() or (not absorbed and _is_absorbed(part)):
-        return part
+    written_at = None if absorbed else _written_at(part)
+    if written_at is not None:
+        return part, written_at
     try:
         part.path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=part.path.parent)
@@ -120,7 +124,8 @@ def write_part(
             file.flush()
             os.fsync(file.fileno())
         if absorbed:
-            absorbed_file(part).write_text("\n".join(absorbed))
+            lines = (f"{content} {at.isoformat()}\n" for content, at in sorted(absorbed.items()))
+            absorbed_file(part).write_text("".join(lines))
         os.chmod(temporary, 0o644)
         os.rename(temporary, part.path)
         sync_folder(part.path.parent)
@@ -128,19 +133,29 @@ def write_part(
         raise WarehouseError(f"cannot write {part.path}: {error.strerror or error}") from error
     finally:
         Path(temporary).unlink(missing_ok=True)
-    return part
+    return part, rows["created_at"][0].as_py()
 
 
-def _is_absorbed(part: Part) -> bool:
-    lists = (f for f in _entries(part.path.parent) if f.startswith(f"{part.config_hash}-") and f.endswith(".absorbed"))
-    for file in lists:
-        path = part.path.parent / file
-        try:
-            if part.content_hash in path.read_text().split() and path.with_suffix(".parquet").exists():
-                return True
-        except FileNotFoundError:
-            continue  # merged again a moment ago, into a part with a list of its own
-    return False
+def _written_at(part: Part) -> datetime | None:
+    """When the content of a part was written, by itself or as one of those that a merged part holds; None if never."""
+    if part.path.exists():
+        return writes_of(part)[part.content_hash]
+    for file in entries(part.path.parent):
+        if file.startswith(f"{part.config_hash}-") and file.endswith(".absorbed"):
+            merged = Part(part.root, part.table, part.partition, file.replace(".absorbed", ".parquet"))
+            if merged.path.exists() and (at := writes_of(merged).get(part.content_hash)):
+                return at
+    return None
+
+
+def writes_of(part: Part) -> dict[str, datetime]:
+    """The writes that a part holds: content hash and time."""
+    try:
+        lines = absorbed_file(part).read_text().splitlines()
+        return {content: datetime.fromisoformat(at) for content, at in (line.split() for line in lines)}
+    except FileNotFoundError:
+        with pq.ParquetFile(part.path) as file:
+            return {part.content_hash: file.read(["created_at"])["created_at"][0].as_py()}
 
 
 def sync_folder(folder: Path) -> None:

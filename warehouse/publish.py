@@ -18,10 +18,11 @@ from pathlib import Path
 
 import duckdb
 
-from warehouse import compaction, folding, verification
+from warehouse import compaction, folding, standing, verification
 from warehouse.compaction import Compacted
 from warehouse.errors import WarehouseError
 from warehouse.parts import Part, list_parts, sync_folder
+from warehouse.schema import TABLES
 from warehouse.verification import Problem
 
 INTERVAL_S = 10.0
@@ -95,7 +96,7 @@ class Publisher:
     def _publish(self) -> Published:
         messages = self._move_foreign_log()
         new_parts, changed = self._fold()
-        if changed or self._stamp_of_public() != self._recorded_stamp():
+        if changed or self._stamp() != self._recorded_stamp():
             self._copy_out()
             return Published(True, new_parts, messages)
         return Published(False, 0, messages)
@@ -108,7 +109,7 @@ class Publisher:
             with connected(self.base) as connection:
                 parts = self._all_parts()
                 if folding.can_go_on(connection, parts):
-                    return folding.fold(connection, parts)
+                    return folding.fold(connection, parts, standing.load(self.parts, TABLES))
         except duckdb.Error as error:
             if not _base_is_broken(error):
                 raise
@@ -123,7 +124,7 @@ class Publisher:
         try:
             with connected(fresh) as connection:
                 folding.create(connection)
-                new_parts, _ = folding.fold(connection, self._all_parts())
+                new_parts, _ = folding.fold(connection, self._all_parts(), standing.load(self.parts, TABLES))
             Path(f"{self.base}.wal").unlink(missing_ok=True)
             fresh.rename(self.base)
             return new_parts
@@ -146,7 +147,7 @@ class Publisher:
             copy.chmod(0o444)
             copy.rename(self.public)
             sync_folder(self.public.parent)
-            (self.private / "published").write_text(self._stamp_of_public())
+            (self.private / "published").write_text(self._stamp())
         finally:
             copy.unlink(missing_ok=True)
 
@@ -168,13 +169,10 @@ class Publisher:
         except FileNotFoundError:
             return 0.0
 
-    def _stamp_of_public(self) -> str:
-        """Identity of the public file as it lies there; changes when somebody else writes or replaces it."""
-        try:
-            stat = self.public.stat()
-        except FileNotFoundError:
-            return "none"
-        return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns}"
+    def _stamp(self) -> str:
+        """Identity of the base and the public file; changes when a publication ended before its copy was in place,
+        and when somebody else wrote or replaced the public file."""
+        return f"{_identity(self.base)} {_identity(self.public)}"
 
     def _recorded_stamp(self) -> str:
         try:
@@ -202,6 +200,14 @@ class Publisher:
             raise WarehouseError(
                 f"cannot publish {self.public}: {str(error).splitlines()[0]}; the published file stays as it was"
             ) from error
+
+
+def _identity(path: Path) -> str:
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return "none"
+    return f"{stat.st_ino}/{stat.st_size}/{stat.st_mtime_ns}"
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 
-from warehouse import compaction, frames, parts
+from warehouse import compaction, frames, parts, standing
 from warehouse.compaction import Compacted
 from warehouse.errors import WarehouseError
 from warehouse.publish import Published, Publisher
@@ -49,36 +50,33 @@ class Store:
         """The DuckDB file that people read: `<home>/trajectories.duckdb`."""
         return self.publisher.public
 
-    def write(self, table: str, frame: pl.DataFrame, provenance: Provenance) -> int:
+    def write(self, table: str, frame: pl.DataFrame, provenance: Provenance, *, whole: bool = False) -> int:
         """Store the rows of `frame` as one part and return how many they are.
 
         `frame` has the columns of the table without provenance; ids are 32 hex digits. A key that occurs twice in
         the frame is stored once. Rows that a part with the same provenance holds already (run, time and effort
         apart) are not written again. Raises WarehouseError for wrong columns, types or values, and when the part
         cannot be written; nothing is stored then.
+
+        `whole` says that these rows are all that the asset has in the table for this configuration and partition: what
+        it wrote before is no longer read, and no longer seen in result tables.
         """
         definition = _table(table)
         if not provenance.config_hash or "/" in provenance.config_hash:
             raise WarehouseError(f"{table}: {provenance.config_hash!r} is no config_hash")
         rows = frames.checked(definition, frame)
-        if rows.is_empty():
-            return 0
-        rows = rows.unique(list(definition.key), keep="first", maintain_order=True).with_columns(
-            pl.lit(provenance.stage, pl.Int64).alias("stage"),
-            pl.lit(provenance.config_hash).alias("config_hash"),
-            pl.lit(datetime.now(UTC).replace(tzinfo=None), pl.Datetime("us")).alias("created_at"),
-            pl.lit(provenance.dagster_run_id, pl.String).alias("dagster_run_id"),
-            pl.lit(provenance.asset_key, pl.String).alias("asset_key"),
-            pl.lit(provenance.partition_key, pl.String).alias("partition_key"),
-            pl.lit(provenance.code_version, pl.String).alias("code_version"),
-        )
-        parts.write_part(
-            self.parts,
-            definition,
-            parts.partition_folder(provenance.partition_key),
-            provenance.config_hash,
-            frames.to_arrow(definition, rows),
-        )
+        made_at = standing.NOTHING
+        if not rows.is_empty():
+            _, made_at = parts.write_part(
+                self.parts,
+                definition,
+                parts.partition_folder(provenance.partition_key),
+                provenance.config_hash,
+                frames.to_arrow(definition, _with_provenance(definition, rows, provenance)),
+            )
+        if whole:
+            asset, partition = provenance.asset_key, provenance.partition_key
+            standing.put(self.parts, standing.Standing(table, provenance.config_hash, asset, partition, made_at))
         return frame.height
 
     def read(
@@ -97,13 +95,13 @@ class Store:
         """
         definition = _table(table)
         wanted = {"stage": stage, "config_hash": config_hash, "asset_key": asset_key, "partition_key": partition_key}
-        rows = self._rows(definition, partition_key, config_hash)
+        folder = None if partition_key is None else parts.partition_folder(partition_key)
+        rows = self._rows(definition, folder, config_hash)
         for name, value in wanted.items():
             rows = rows if value is None else rows.filter(pl.col(name) == value)
         return _one_row_a_key(definition, rows)
 
-    def _rows(self, table: Table, partition_key: str | None, config_hash: str | None) -> pl.DataFrame:
-        folder = None if partition_key is None else parts.partition_folder(partition_key)
+    def _rows(self, table: Table, folder: str | None, config_hash: str | None) -> pl.DataFrame:
         for _ in range(10):  # compaction may remove a part between listing and reading
             try:
                 found = [parts.read_part(p) for p in parts.list_parts(self.parts, [table.name], folder, config_hash)]
@@ -111,7 +109,8 @@ class Store:
                 continue
             if not found:
                 return frames.empty(table)
-            return frames.from_arrow(table, pa.concat_tables(found, promote_options="default"))
+            rows = frames.from_arrow(table, pa.concat_tables(found, promote_options="default"))
+            return _standing(rows, standing.load(self.parts, [table.name], folder, config_hash))
         raise WarehouseError(f"parts of {table.name} vanish while they are read: what deletes files in {self.parts}?")
 
     def publish(self, force: bool = False) -> Published:
@@ -149,6 +148,32 @@ def _table(name: str) -> Table:
     if name not in TABLES:
         raise WarehouseError(f"no table {name!r}; there are {', '.join(TABLES)}")
     return TABLES[name]
+
+
+def _with_provenance(table: Table, rows: pl.DataFrame, provenance: Provenance) -> pl.DataFrame:
+    return rows.unique(list(table.key), keep="first", maintain_order=True).with_columns(
+        pl.lit(provenance.stage, pl.Int64).alias("stage"),
+        pl.lit(provenance.config_hash).alias("config_hash"),
+        pl.lit(datetime.now(UTC).replace(tzinfo=None), pl.Datetime("us")).alias("created_at"),
+        pl.lit(provenance.dagster_run_id, pl.String).alias("dagster_run_id"),
+        pl.lit(provenance.asset_key, pl.String).alias("asset_key"),
+        pl.lit(provenance.partition_key, pl.String).alias("partition_key"),
+        pl.lit(provenance.code_version, pl.String).alias("code_version"),
+    )
+
+
+def _standing(rows: pl.DataFrame, writes: Sequence[standing.Standing]) -> pl.DataFrame:
+    """Leave out the rows of writes that no longer count."""
+    if not writes:
+        return rows
+    scope = ["config_hash", "asset_key", "partition_key"]
+    counting = pl.DataFrame(
+        [(w.config_hash, w.asset_key, w.partition_key, w.created_at) for w in writes],
+        schema={**dict.fromkeys(scope, pl.String()), "counting": pl.Datetime("us")},
+        orient="row",
+    )
+    joined = rows.join(counting, on=scope, how="left", nulls_equal=True, maintain_order="left")
+    return joined.filter(pl.col("counting").is_null() | (pl.col("counting") == pl.col("created_at"))).drop("counting")
 
 
 def _one_row_a_key(table: Table, rows: pl.DataFrame) -> pl.DataFrame:

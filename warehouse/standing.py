@@ -1,0 +1,78 @@
+"""Which write of an asset counts.
+
+Parts are never replaced, but an asset that is materialised again for the same configuration may have other rows than
+before. A small file beside the parts, `<config_hash>-<asset>.current`, then names the write that counts by its time;
+what the asset wrote earlier for this configuration and partition stays on disk and is no longer seen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from warehouse.errors import WarehouseError
+from warehouse.parts import entries, partition_folder, sync_folder
+
+NOTHING = datetime(1970, 1, 1)
+"""The time of a write without rows."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Rows of `table` with this configuration, asset and partition count only if they were made at `created_at`."""
+
+    table: str
+    config_hash: str
+    asset_key: str | None
+    partition_key: str | None
+    created_at: datetime
+
+
+def put(root: Path, standing: Standing) -> None:
+    """Let one write count; atomic. WarehouseError when it cannot be written."""
+    folder = root / standing.table / partition_folder(standing.partition_key)
+    path = folder / f"{standing.config_hash}-{partition_folder(standing.asset_key)}.current"
+    content = {
+        "asset_key": standing.asset_key,
+        "partition_key": standing.partition_key,
+        "created_at": standing.created_at.isoformat(),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=folder)
+        with os.fdopen(handle, "w") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(temporary, path)
+        sync_folder(folder)
+    except OSError as error:
+        raise WarehouseError(f"cannot write {path}: {error.strerror}") from error
+
+
+def load(
+    root: Path, tables: Iterable[str], partition: str | None = None, config_hash: str | None = None
+) -> list[Standing]:
+    """The writes that count; `partition` is a folder name. WarehouseError for a damaged file."""
+    found: list[Standing] = []
+    for table in tables:
+        for folder in [partition] if partition is not None else entries(root / table):
+            for name in entries(root / table / folder):
+                config = name.partition("-")[0]
+                if name.endswith(".current") and config_hash in (None, config):
+                    found.append(_read(root / table / folder / name, table, config))
+    return sorted(found, key=lambda s: (s.table, s.config_hash, s.asset_key or "", s.partition_key or ""))
+
+
+def _read(path: Path, table: str, config_hash: str) -> Standing:
+    try:
+        content = json.loads(path.read_text())
+        created_at = datetime.fromisoformat(content["created_at"])
+        return Standing(table, config_hash, content["asset_key"], content["partition_key"], created_at)
+    except (ValueError, KeyError, TypeError) as error:
+        raise WarehouseError(f"{path} is damaged ({error}): materialise the asset again, or remove the file") from error
