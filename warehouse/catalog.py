@@ -53,19 +53,22 @@ CURRENT_COLUMNS = (
 
 @dataclass(frozen=True)
 class View:
-    """One view of `views/*.sql`: `name_all` is defined by `sql`; `name` is the same for the current configuration."""
+    """One view of `views/*.sql`: `name_all` is defined by `sql`; `name` is the same for the current configuration,
+    sorted by `order` (SQL, may be empty): DuckDB forgets the order inside a view that is filtered."""
 
     name: str
     comment: str
     column_comments: dict[str, str]
     sql: str
+    order: str
 
 
 def load_views(folder: Path = VIEWS) -> tuple[View, ...]:
     """The views of `folder`, by file name.
 
     A file begins with comment lines: sentences about the view, then `-- column: what it is` for each column. The
-    statement is `create view NAME_all as ...` and has a column `config_hash`, so that `NAME` can be derived.
+    statement is `create view NAME_all as ...` and has a column `config_hash`, so that `NAME` can be derived; if it is
+    sorted, its last line is `order by config_hash, ...` with names of its columns.
     """
     return tuple(_parse_view(path) for path in sorted(folder.glob("*.sql")) if path.name != "macros.sql")
 
@@ -75,7 +78,9 @@ def _parse_view(path: Path) -> View:
     head = [line[2:].strip() for line in text[: text.index("create view")].splitlines() if line.startswith("--")]
     columns = {m[1]: m[2] for line in head if (m := re.fullmatch(r"(\w+): (.+)", line))}
     comment = " ".join(line for line in head if line and not re.fullmatch(r"\w+: .+", line))
-    return View(path.stem, comment, columns, text[text.index("create view") :].strip().rstrip(";"))
+    sql = text[text.index("create view") :].strip().rstrip(";")
+    order = sql.splitlines()[-1].removeprefix("order by config_hash, ")
+    return View(path.stem, comment, columns, sql, order if order != sql.splitlines()[-1] else "")
 
 
 def tables_fingerprint() -> str:
@@ -119,7 +124,7 @@ def create_views(connection: duckdb.DuckDBPyConnection) -> None:
             _create_table_view(connection, table)
     for view in views:
         connection.execute(view.sql)
-        _create_current(connection, view.name, exclude_config=True)
+        _create_current(connection, view.name, "* exclude (config_hash)", view.order)
         everything = f"{view.comment} All configurations."
         config = {"config_hash": "configuration; `current_configuration` names the current one"}
         _comment(connection, "view", f"main.{view.name}_all", everything, {**config, **view.column_comments})
@@ -137,16 +142,16 @@ def _create_table_view(connection: duckdb.DuckDBPyConnection, table: Table) -> N
         _comment(connection, "view", f"main.{table.name}", table.comment, comments)
         return
     connection.execute(f"create view main.{table.name}_all as select {columns} from rows.{table.name}")
-    _create_current(connection, table.name, exclude_config=False)
+    _create_current(connection, table.name)
     _comment(connection, "view", f"main.{table.name}_all", f"{table.comment} All configurations.", comments)
     _comment(connection, "view", f"main.{table.name}", table.comment, comments)
 
 
-def _create_current(connection: duckdb.DuckDBPyConnection, name: str, exclude_config: bool) -> None:
-    columns = "* exclude (config_hash)" if exclude_config else "*"
+def _create_current(connection: duckdb.DuckDBPyConnection, name: str, columns: str = "*", order: str = "") -> None:
     connection.execute(
         f"create view main.{name} as select {columns} from main.{name}_all"
         " where config_hash = (select config_hash from main.current_configuration)"
+        + (f" order by {order}" if order else "")
     )
 
 

@@ -34,4 +34,4 @@ select
 from rows.transitions as t
 left join rows.simulations as s using (simulation_id)
 group by t.config_hash, t.stage, t.role, t.policy
-order by t.config_hash, t.stage, t.role, t.policy;
+order by config_hash, stage, role, policy;

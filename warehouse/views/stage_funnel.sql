@@ -94,4 +94,4 @@ left join training_rows using (config_hash, stage)
 left join evaluated
   on evaluated.config_hash = steps.config_hash
   and evaluated.policy = 'stage_' || steps.stage
-order by steps.config_hash, steps.stage;
+order by config_hash, stage;

@@ -60,4 +60,4 @@ select
   end as why
 from answered as a
 left join rows.designs as d using (design_id)
-order by a.config_hash, a.stage, a.best, d.name;
+order by config_hash, stage, best, design;
