@@ -42,10 +42,11 @@ def window(m: Module) -> None:
     sample = m.input("sample", width)
     valid = m.input("valid") if rng.random() < 0.6 else None
     zone, trip, peak = m.output_register("zone", 2), m.output_register("alarm"), m.output_register("flag")
-    run = m.register("count", 4)
     cuts = sorted(rng.sample(range(4, top - 8), 3))
     low = rng.randint(top // 4, top // 2)
     span, need, ack = rng.randint(1, 6), rng.randint(2, 7), rng.randint(top // 2 + 8, top - 8)
+    bits = need.bit_length()
+    run = m.register("count", bits)
     lower, upper = m.constant("LOW", width, low), m.constant("HIGH", width, low + span)
     words = [m.constant(f"T{i}", width, v) for i, v in enumerate(cuts)]
     bands = [f"if ({sample} < {words[0]}) {zone} <= 2'd0;", f"else if ({sample} < {words[1]}) {zone} <= 2'd1;"]
@@ -56,10 +57,10 @@ def window(m: Module) -> None:
         bands += [f"else {zone} <= 2'd2;"]
     runs = [
         f"if ({sample} >= {lower} && {sample} <= {upper}) begin",
-        f"if ({run} == 4'd{need}) {trip} <= 1'b1;",
-        f"else {run} <= {run} + 4'd1;",
+        f"if ({run} == {bits}'d{need}) {trip} <= 1'b1;",
+        f"else {run} <= {run} + {bits}'d1;",
         "end else begin",
-        f"{run} <= 4'd0;",
+        f"{run} <= {bits}'d0;",
         f"if ({trip} && {sample} == {m.constant('ACK', width, ack)}) {trip} <= 1'b0;",
         "end",
     ]

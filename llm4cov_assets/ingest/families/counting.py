@@ -44,7 +44,7 @@ def level(m: Module) -> None:
     width = rng.choice((3, 4, 5))
     depth = rng.randint((1 << width) // 2 + 1, (1 << width) - 1)
     push, pop = m.input("up"), m.input("down")
-    key_width = rng.choice((4, 6, 8, 10))
+    key_width = rng.choice((6, 8, 10, 12))
     key = m.input("code", key_width)
     fill = m.output_register("count", width) if rng.random() < 0.5 else m.register("count", width)
     full, empty, near = m.output("full"), m.output("empty"), m.output("near")
@@ -145,30 +145,30 @@ def quota(m: Module) -> None:
     """Counts events of two kinds against limits of their own; both spent lock it until it is refilled."""
     rng = m.rng
     limits = rng.sample(range(2, 10), 2)
-    width = max(limits).bit_length()
+    widths = [limit.bit_length() for limit in limits]
     event_width = rng.choice((4, 5, 6, 8))
     event, valid = m.input("symbol", event_width), m.input("valid")
     kinds = m.constants([f"EV{i}" for i in range(4)], event_width)
-    counts = [m.register("count", width), m.register("credit", width)]
+    counts = [m.register("count", widths[0]), m.register("credit", widths[1])]
     spent = [m.output_register("full"), m.output_register("near")]
     locked, refills = m.output("busy"), m.output_register("flag")
-    zero, one = m.value(width, 0), m.value(width, 1)
+    zeros = [m.value(width, 0) for width in widths]
     lines: list[str] = []
     for i in range(2):
         lines += [
             f"{'else ' if i else ''}if ({event} == {kinds[i]}) begin",
-            f"if ({counts[i]} == {m.value(width, limits[i])}) {spent[i]} <= 1'b1;",
-            f"else {counts[i]} <= {counts[i]} + {one};",
+            f"if ({counts[i]} == {m.value(widths[i], limits[i])}) {spent[i]} <= 1'b1;",
+            f"else {counts[i]} <= {counts[i]} + {m.value(widths[i], 1)};",
             "end",
         ]
     lines += [
         f"else if ({event} == {kinds[2]} && {spent[0]}) begin",
-        f"{counts[0]} <= {zero};",
+        f"{counts[0]} <= {zeros[0]};",
         f"{spent[0]} <= 1'b0;",
         f"{refills} <= 1'b1;",
         "end",
         f"else if ({event} == {kinds[3]} && {spent[1]}) begin",
-        f"{counts[1]} <= {zero};",
+        f"{counts[1]} <= {zeros[1]};",
         f"{spent[1]} <= 1'b0;",
         "end",
     ]
