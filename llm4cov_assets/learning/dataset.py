@@ -9,23 +9,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from llm4cov_assets.policy import tokens as t
 from llm4cov_assets.policy.base import State
-from llm4cov_assets.policy.compact import ANSWER_TOKENS, NotExpressible, build_prompt, goal_steps
+from llm4cov_assets.policy.compact import ANSWER_TOKENS, NotExpressible, Prompt, build_prompt, goal_steps
 from llm4cov_assets.policy.grammar import first_error
-from llm4cov_assets.policy.stimulus import Burst, Drive, Segment, parse
+from llm4cov_assets.policy.stimulus import Action, Burst, Drive, Segment, parse
 from sim.design import DesignError
 from sim.identity import content_id, sha256
 from sim.simulation import Simulation, Testbench
 
 if TYPE_CHECKING:
     import polars as pl
+
     from sim.elaborate import Interface
     from sim.goals import Goal
+
+
+OTHER_CONSTANTS = 0.5
+"""Share of the rows that are given other constants than the design's, so that those are not learnt by heart."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,7 @@ def _lesson(pair: AcceptedPair, dropped: Counter[str]) -> _Lesson | None:
             bursts += [action for action in segment.actions if isinstance(action, Burst)]
         elif goal is None:
             reason = "aims at no goal that was uncovered"
-        elif not _points(goal.items) - missed:
+        elif 2 * len(_points(goal.items) - missed) < len(_points(goal.items)):
             reason = "its goal was not hit"
         elif any(goal.label == other.label for other, _ in reached):
             reason = "its goal has a segment already"
@@ -165,8 +170,11 @@ def _row(
         lesson.interface, [goal for goal, _ in picked], rng, repair=pair.role == "repair", extra_ports=driven
     )
     segment_of = {goal.label: segment for goal, segment in picked}
+    segments = [segment_of[goal.label] for goal in prompt.goals]
+    if rng.random() < OTHER_CONSTANTS:
+        prompt, segments = _other_constants(prompt, segments, lesson.interface, rng)
     try:
-        answer = prompt.answer(lesson.bursts, [segment_of[goal.label] for goal in prompt.goals])
+        answer = prompt.answer(lesson.bursts, segments)
     except NotExpressible as error:
         dropped[f"row: {error}"] += 1
         return None
@@ -179,6 +187,38 @@ def _row(
         dropped["row: too long"] += 1
         return None
     return prompt.text, completion
+
+
+def _other_constants(
+    prompt: Prompt, segments: Sequence[Segment], interface: Interface, rng: Random
+) -> tuple[Prompt, list[Segment]]:
+    """The same lesson with other constants: a mask per port, on the conditions and on the values driven alike.
+
+    Where conditions are equalities, what to drive does not depend on the constants, so a design with other constants
+    would have given this row. Ports with a range keep their values, and so do resets.
+    """
+    resets = {reset.port for reset in interface.resets}
+    conditions = [c for steps in prompt.steps for step in steps for c in step.conditions]
+    ranged = {c.port for c in conditions if c.relation}
+    ports = sorted({c.port for c in conditions} - ranged - resets)
+    widths = dict(prompt.ports.values())
+    masks = {port: rng.getrandbits(widths[port]) for port in ports}
+    steps = tuple(
+        tuple(
+            step._replace(conditions=tuple(c._replace(value=c.value ^ masks.get(c.port, 0)) for c in step.conditions))
+            for step in goal
+        )
+        for goal in prompt.steps
+    )
+    return replace(prompt, steps=steps), [
+        replace(segment, actions=tuple(_masked(action, masks) for action in segment.actions)) for segment in segments
+    ]
+
+
+def _masked(action: Action, masks: dict[str, int]) -> Action:
+    if not isinstance(action, Drive):
+        return action
+    return replace(action, values=tuple((port, value ^ masks.get(port, 0)) for port, value in action.values))
 
 
 def _driven(segment: Segment) -> list[str]:
