@@ -87,7 +87,7 @@ class LocalPool:
             self._closed = True
             engines, self._engines = self._engines, []
         for engine in engines:
-            engine.kill()
+            engine.abort()
         self._threads.shutdown(wait=True, cancel_futures=True)
         for engine in engines:
             engine.close()

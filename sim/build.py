@@ -298,7 +298,7 @@ def _design_error(output: str, design: Design) -> str:
             text = sources[file].text.split("\n")
             number = int(line)
             if 0 < number <= len(text):
-                lines.append(f"    {text[number - 1].strip()}")
+                lines.append(f"{number:5} | {text[number - 1].strip()}")
         if len(lines) >= 20:
             break
     return "\n".join(lines) or output.strip()[-2000:] or "Verilator failed without a message"

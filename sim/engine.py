@@ -14,11 +14,10 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from sim.build import PROBE_EVALUATIONS, Build, Inspection
 from sim.sandbox import find_sandbox
@@ -87,6 +86,10 @@ class EngineDied(ToolError):
     """The harness ended in the middle of a command."""
 
 
+class EngineStopped(Exception):
+    """The engine was stopped by `abort`: what it was doing has no result."""
+
+
 class Engine:
     """Runs testbenches in a harness process inside the sandbox."""
 
@@ -98,6 +101,7 @@ class Engine:
         self._model: Path | None = None
         self._buffer = b""
         self._jobs = 0
+        self._stopped = False
 
     def inspect(self, model: Path) -> Inspection:
         """Load a freshly compiled model, list its points and find out whether it is deterministic.
@@ -151,8 +155,12 @@ class Engine:
             self._model = None
             self._ask("close")
 
-    def kill(self) -> None:
-        """End the process from another thread; a command in progress raises EngineDied in its own."""
+    def abort(self) -> None:
+        """Stop for good, from another thread: a command in progress raises EngineStopped in its own."""
+        self._stopped = True
+        self._kill()
+
+    def _kill(self) -> None:
         process = self._process
         if process is not None and process.poll() is None:
             for pid in _descendants(process.pid):
@@ -174,6 +182,8 @@ class Engine:
         self._model = model
 
     def _start(self) -> None:
+        if self._stopped:
+            raise EngineStopped
         program = self._tools.ensure_harness()
         self._folder.mkdir(parents=True, exist_ok=True)
         command = find_sandbox().wrap([str(program)], run_folder=self._folder, read_only=self._readable())
@@ -221,9 +231,11 @@ class Engine:
             raise ToolError(reply["error"])
         return reply
 
-    def _died(self) -> None:
+    def _died(self) -> NoReturn:
         log = _read_log(self._folder / "harness.log").strip()
         self._stop()
+        if self._stopped:
+            raise EngineStopped
         raise EngineDied(f"the harness ended unexpectedly{': ' + log[-500:] if log else ''}")
 
     def _stop(self) -> None:
@@ -237,7 +249,7 @@ class Engine:
             process.wait(timeout=2)
         except subprocess.TimeoutExpired:
             self._process = process
-            self.kill()
+            self._kill()
             self._process = None
             process.wait()
 
@@ -282,14 +294,14 @@ def _read_tests(path: Path) -> Tests:
         return Tests()
 
 
-def own_errors(tests: Tests, text: str) -> Sequence[str]:
-    """The errors of a testbench as lines `testbench.py:LINE: Type: message` with the source line below."""
+def own_errors(tests: Tests, text: str) -> list[str]:
+    """The errors that ended tests, written like Python's tracebacks: place in the testbench, source line, message."""
     lines: list[str] = []
     source = text.split("\n")
     for error in tests.errors[:5]:
         line = error.get("line")
-        place = f"{error.get('file')}:{line}: " if type(line) is int else ""
-        lines.append(f"{place}{error.get('type', '')}: {str(error.get('message', ''))[:500]}")
         if type(line) is int and 0 < line <= len(source):
+            lines.append(f'  File "testbench.py", line {line}')
             lines.append(f"    {source[line - 1].strip()[:200]}")
+        lines.append(f"{error.get('type', '')}: {str(error.get('message', ''))[:500]}")
     return lines

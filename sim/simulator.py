@@ -22,7 +22,7 @@ from sim.feedback import feedback
 from sim.identity import sha256
 from sim.simulation import Coverage, Limits, Simulation, Testbench
 from sim.toolchain import Toolchain, ToolError, find_toolchain
-from sim.verdict import has_coverage, is_fault, verdict
+from sim.verdict import explain, has_coverage, is_fault, verdict
 
 MOST_PER_TASK = 16  # testbenches that one worker takes at a time
 
@@ -278,8 +278,8 @@ class Simulator(AbstractContextManager["Simulator"]):
         except ToolError as error:
             return None, "tool_error", str(error)
         status = verdict(outcome, build.deterministic)
-        lines = own_errors(outcome.tests, testbench.text)
-        return outcome, status, outcome.log + "".join(f"\n{line}" for line in lines)
+        lines = [*own_errors(outcome.tests, testbench.text), explain(status, outcome, task.limits)]
+        return outcome, status, "\n".join([outcome.log.rstrip("\n"), *(line for line in lines if line), ""])
 
     def _finish(
         self,
@@ -295,7 +295,7 @@ class Simulator(AbstractContextManager["Simulator"]):
         text = feedback(status, blank.coverage, blank.points, blank.uncovered, branches, log, testbench=testbench.text)
         simulation = replace(blank, status=status, log=log[-LOG_BYTES:], feedback=text)
         key = self._key(task.design, testbench, task.limits, task.seed)
-        self._cache.put(key, _pack(simulation) | {"fault": is_fault(status, outcome)})
+        self._cache.put(key, _pack(simulation) | {"fault": status != "design_error" and is_fault(status, outcome)})
         self.counters.add(simulated=1)
         return simulation
 

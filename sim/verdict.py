@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 
 from sim.engine import End, Outcome
+from sim.simulation import Limits
 
 FAULTS = frozenset({"timeout", "resource_limit", "crashed", "tool_error"})
 """Statuses that may come from the machine and not from the testbench, see `is_fault`."""
@@ -47,10 +48,42 @@ def verdict(outcome: Outcome, deterministic: bool | None) -> str:
     return _unless_forged("passed", outcome, deterministic)
 
 
+def explain(status: str, outcome: Outcome, limits: Limits) -> str:
+    """One line on what stopped the run, for the end of its log; empty where the log tells it."""
+    if outcome.deadline:
+        return f"stopped after {limits.wall_s:g} s of wall-clock time, at {outcome.time_ns} ns"
+    match outcome.end:
+        case End.TIME_LIMIT:
+            return f"stopped at the limit of {limits.sim_time_ns} ns of simulated time"
+        case End.EVALUATION_LIMIT:
+            return f"stopped at the limit of {limits.evaluations} evaluations, at {outcome.time_ns} ns"
+        case End.RECORD_FULL:
+            return "stopped because the record of the inputs is full: drive fewer or narrower values"
+        case End.FINISH:
+            return f"the design called $finish at {outcome.time_ns} ns, before the tests ended"
+        case End.STARVED:
+            return f"at {outcome.time_ns} ns a test waits, and nothing will happen any more: is the clock running?"
+        case _:
+            pass
+    if outcome.signal == signal.SIGXCPU:
+        return f"stopped after {limits.cpu_s:g} s of processor time"
+    if outcome.signal == signal.SIGXFSZ:
+        return f"stopped after writing a file of {limits.output_bytes} bytes"
+    if outcome.signal:
+        return f"the process was killed by {signal.Signals(outcome.signal).name}"
+    if status == "load_error" and outcome.tests.skipped:
+        return "every test is skipped: none started"
+    if status == "early_exit":
+        return "the process ended before the tests did"
+    if status == "forged":
+        return "replaying the inputs gives other outputs: the testbench changed something else than inputs"
+    return ""
+
+
 def is_fault(status: str, outcome: Outcome | None) -> bool:
     """Whether another try may end differently: limits on wall clock, memory and the like, and failing tools."""
-    if outcome is None:
-        return status == "tool_error"
+    if outcome is None:  # the harness or a tool failed
+        return True
     return status in FAULTS and outcome.end not in (End.TIME_LIMIT, End.EVALUATION_LIMIT)
 
 

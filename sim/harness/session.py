@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import logging
 import os
 import sys
 import traceback
@@ -55,9 +56,11 @@ def prepare(argument: str) -> None:
 def run() -> None:
     """Load the testbench and start its tests."""
     cocotb.logging._configure()
+    logging.getLogger("cocotb.initialize").setLevel(logging.WARNING)
     cocotb._init.init_package_from_simulation()
     sys.path.insert(0, "")
     warnings.simplefilter("default")
+    warnings.filterwarnings("ignore", message="No tests were discovered")  # it becomes an error right after
     try:
         cocotb.regression._setup_regression_manager()
     except BaseException as error:  # whatever the import of a testbench raises, SystemExit included

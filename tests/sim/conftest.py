@@ -1,0 +1,75 @@
+"""One home for all tests of simulations: the harness is compiled once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sim.design import Design, SourceFile
+from sim.simulator import Simulator
+
+COUNTER = """\
+module counter #(parameter W = 4) (
+  input logic clk, input logic rst_n, input logic en, input logic [1:0] mode,
+  output logic [W-1:0] q, output logic hit
+);
+  logic [W-1:0] secret;
+  always_ff @(posedge clk or negedge rst_n)
+    if (!rst_n) q <= 0;
+    else if (en) begin
+      case (mode)
+        2'd0: q <= q + 1;
+        2'd1: q <= q - 1;
+        default: q <= q ^ secret;
+      endcase
+    end
+  always_ff @(posedge clk) if (!rst_n) secret <= 5; else if (mode == 3) secret <= secret << 1;
+  assign hit = q == 9 && en;
+endmodule
+"""
+
+HEAD = """\
+import os, sys, time, random
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly, RisingEdge, Timer
+
+async def start(dut):
+    cocotb.start_soon(Clock(dut.clk, 10, unit="ns").start())
+    dut.rst_n.value, dut.en.value, dut.mode.value = 0, 0, 0
+    await ClockCycles(dut.clk, 2)
+    dut.rst_n.value, dut.en.value = 1, 1
+
+"""
+
+
+def design(text: str, name: str = "counter", **fields: object) -> Design:
+    """A design of one file."""
+    return Design(name=name, sources=(SourceFile(f"{name}.sv", text.encode()),), top=name, **fields)  # type: ignore[arg-type]
+
+
+def test_body(*lines: str) -> str:
+    """A testbench of the counter whose one test starts clock and reset and then does `lines`."""
+    body = "\n".join(f"    {line}" for line in lines)
+    return f"{HEAD}@cocotb.test()\nasync def body(dut):\n    await start(dut)\n{body}\n"
+
+
+test_body.__test__ = False  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="session")
+def simulator(home: Path) -> Iterator[Simulator]:
+    with Simulator(home) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def counter() -> Design:
+    return design(COUNTER)
