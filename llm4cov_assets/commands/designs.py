@@ -28,9 +28,7 @@ def mount(app: typer.Typer) -> None:
 
 @group.command("import")
 def import_designs(
-    source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="folder of a design, of folders, or RTL file")
-    ],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="folder of a design, of folders, or RTL file")],
     format: Annotated[str, typer.Option(help="auto, directory")] = "auto",
     split: Annotated[str, typer.Option(help="train or eval")] = "train",
     batch_size: Annotated[int, typer.Option(min=1, help="designs per batch")] = 80,
@@ -44,13 +42,14 @@ def import_designs(
     """
     from llm4cov_assets.home import home
     from llm4cov_assets.ingest.importing import import_source
+    from sim.build import BuildError
     from sim.design import Design, DesignError
 
     def refuse(design: Design) -> None:
-        found = simulator.build(design)
-        status = getattr(found, "status", None)
-        if status is not None:
-            raise DesignError(f"{design.name}: {status}: {_first_line(found.message)}")
+        try:
+            simulator.build(design)
+        except BuildError as error:
+            raise DesignError(f"{design.name}: {_first_line(error.message)}") from None
 
     with _progress("importing") as progress, _simulator(build) as simulator:
         report = import_source(
@@ -67,6 +66,7 @@ def import_designs(
         for batch, records in report.batches.items():
             _store(records, batch)
         _store_rejections(report.rejected)
+        _publish()
     if as_json:
         accepted = [{**_summary(r), "batch": b} for b, records in report.batches.items() for r in records]
         _print({"accepted": accepted, "rejected": [vars(r) for r in report.rejected], "dry_run": dry_run})
@@ -196,6 +196,7 @@ def generate_designs(
     for record in records:
         keep(record, home(), batch)
     _store(records, batch)
+    _publish()
     if as_json:
         _print([{**_summary(r), "batch": batch} for r in records])
         return
@@ -237,6 +238,7 @@ def calibrate_designs(
     targets = target_rows(references)
     _store(records, "adhoc", profile)
     _write("targets", targets, "adhoc", profile)
+    _publish()
     names = {r.design.design_id: r.name for r in records}
     found = [{"name": names[row["design_id"]], **row} for row in targets.iter_rows(named=True)]
     if as_json:
@@ -303,6 +305,13 @@ def _write(table: str, frame: Any, batch: str, profile: str = "demo") -> None:
     if len(frame):
         hashed = named_profile(profile).config_hash
         Store(home()).write(table, frame, Provenance(None, hashed, None, None, batch, CODE_VERSION))
+
+
+def _publish() -> None:
+    from llm4cov_assets.home import home
+    from warehouse.store import Store
+
+    Store(home()).publish(force=True)
 
 
 def _store(records: list[DesignRecord], batch: str, profile: str = "demo") -> None:

@@ -1,0 +1,106 @@
+"""`llm4cov designs` as a person uses it: exit codes, JSON on stdout, one line on stderr for what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from llm4cov_assets.ingest.registry import CORPUS
+
+
+def designs(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `llm4cov designs` in a process of its own."""
+    command = [sys.executable, "-m", "llm4cov_assets.cli", "designs", *arguments]
+    environment = {**os.environ, "LLM4COV_HOME": str(home), "COLUMNS": "200"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def sql(home: Path, query: str) -> list[tuple[object, ...]]:
+    import duckdb
+
+    with duckdb.connect(str(home / "trajectories.duckdb"), read_only=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+def test_list_names_designs_by_glob_and_split(home: Path) -> None:
+    found = json.loads(designs(home, "list", "a*", "--split", "eval", "--json").stdout)
+    assert {d["name"] for d in found} >= {"alu", "apb_regs", "async_fifo"}
+    assert {d["split"] for d in found} == {"eval"}
+    assert "alarm_clock" in designs(home, "list", "alarm*").stdout
+
+
+def test_show_tells_ports_branches_and_paths(home: Path) -> None:
+    shown = json.loads(designs(home, "show", "watchdog", "--json").stdout)
+    assert shown["clocks"] == ["clk"]
+    assert [r["port"] for r in shown["resets"]] == ["rst"]
+    assert {p["name"]: p["width"] for p in shown["ports"]}["key"] == 8
+    assert any(b["steps"] for b in shown["branches"])
+    assert "reset, active high, synchronous" in designs(home, "show", "watchdog").stdout
+
+
+def test_an_unknown_design_is_one_line_on_stderr_and_exit_code_2(home: Path) -> None:
+    for arguments in (
+        ("show", "nowhere"),
+        ("export", "nowhere", "out"),
+        ("calibrate", "nowhere*"),
+        ("import", "/no/x"),
+    ):
+        run = designs(home, *arguments)
+        assert (run.returncode, run.stdout) == (2, "")
+        assert run.stderr.strip().count("\n") == 0 and "nowhere" in run.stderr + "nowhere" * ("/no/x" in run.stderr)
+
+
+def test_export_writes_a_folder_that_import_reads(home: Path, tmp_path: Path) -> None:
+    exported = json.loads(designs(home, "export", "packet_router", str(tmp_path / "out"), "--json").stdout)
+    assert "design.toml" in exported["files"]
+    run = designs(home, "import", str(tmp_path / "out"), "--split", "eval", "--dry-run", "--no-build", "--json")
+    assert [d["name"] for d in json.loads(run.stdout)["accepted"]] == ["packet_router"]
+
+
+def test_generate_puts_a_batch_into_the_warehouse(home: Path) -> None:
+    run = designs(home, "generate", "--count", "4", "--families", "lock,packet", "--seed", "9", "--json")
+    assert [d["name"] for d in json.loads(run.stdout)] == [f"lock_9_{i:03d}" for i in range(4)]
+    run = designs(home, "generate", "--count", "2", "--families", "packet", "--split", "eval", "--json")
+    assert {d["benchmark"] for d in json.loads(run.stdout)} == {"held_out_families"}
+    counts = sql(home, "select split, cluster, count(*) from designs group by all order by all")
+    assert counts == [("eval", "packet", 2), ("train", "lock", 4)]
+    assert sql(home, "select count(*) from design_files") == [(6,)]
+    assert designs(home, "generate", "--families", "packet").returncode == 2
+
+
+@pytest.mark.slow
+def test_import_accepts_good_designs_lists_bad_ones_and_stores_both(home: Path, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    for name, text in {
+        "good": "module good(input logic a, output logic y); assign y = !a; endmodule\n",
+        "broken": "module broken(input logic a;\nendmodule\n",
+        "loop": "module loop(input logic a, output logic y); logic [3:0] w; assign w[9] = a; assign y = q; endmodule\n",
+    }.items():
+        (source / name).mkdir(parents=True)
+        (source / name / f"{name}.sv").write_text(text)
+    run = designs(home, "import", str(source), "--json")
+    report = json.loads(run.stdout)
+    assert run.returncode == 0
+    assert [d["name"] for d in report["accepted"]] == ["good"]
+    assert {r["name"] for r in report["rejected"]} == {"broken", "loop"}
+    assert all(".sv:" in r["detail"] for r in report["rejected"])
+    assert sql(home, "select name, split from designs") == [("good", "train")]
+    assert sql(home, "select name from rejected_designs order by name") == [("broken",), ("loop",)]
+    assert json.loads(designs(home, "show", "good", "--json").stdout)["top"] == "good"
+    assert designs(home, "import", str(source / "broken")).returncode == 1
+
+
+@pytest.mark.slow
+def test_calibrate_stores_targets_of_the_named_design(home: Path) -> None:
+    run = designs(home, "calibrate", "token_bucket", "--budget-sims", "6", "--json")
+    assert run.returncode == 0
+    targets = {r["metric"]: r for r in json.loads(run.stdout)}
+    assert set(targets) == {"overall", "line", "branch", "expression", "toggle"}
+    assert 0.5 < targets["overall"]["target"] < 0.96
+    assert sql(home, "select count(*) from targets where origin = 'calibrated'") == [(5,)]
+    assert (CORPUS / "token_bucket").is_dir()

@@ -1,0 +1,75 @@
+"""The inbox sees finished designs, once each, and never deletes a partition."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from llm4cov_assets.ingest.inbox import batch_name, partition_changes, scan_inbox
+
+LATER = 4_000_000_000.0
+
+
+def drop(inbox: Path, name: str, text: str = "module m; endmodule\n") -> Path:
+    file = inbox / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def test_folders_and_files_with_rtl_are_seen_by_name(tmp_path: Path) -> None:
+    drop(tmp_path, "fifo/fifo.sv")
+    drop(tmp_path, "blink.v")
+    drop(tmp_path, "notes.txt")
+    drop(tmp_path, ".hidden/x.sv")
+    (tmp_path / "empty").mkdir()
+    assert [(e.name, e.path.name) for e in scan_inbox(tmp_path, now=LATER)] == [("blink", "blink.v"), ("fifo", "fifo")]
+    assert scan_inbox(tmp_path / "nowhere", now=LATER) == []
+
+
+def test_what_is_still_being_copied_is_left_for_later(tmp_path: Path) -> None:
+    young = drop(tmp_path, "young/young.sv")
+    drop(tmp_path, "partial/a.sv")
+    drop(tmp_path, "partial/b.sv.part")
+    old = young.stat().st_mtime - 100
+    for path in (*tmp_path.rglob("*"),):
+        os.utime(path, (old, old))
+    os.utime(young, (old + 99, old + 99))
+    assert scan_inbox(tmp_path, now=old + 100) == []
+    assert [e.name for e in scan_inbox(tmp_path, now=old + 102)] == ["young"]
+
+
+def test_the_hash_follows_content_and_names_of_files(tmp_path: Path) -> None:
+    file = drop(tmp_path, "d/d.sv")
+    [first] = scan_inbox(tmp_path, now=LATER)
+    [again] = scan_inbox(tmp_path, now=LATER)
+    file.write_text("module d2; endmodule\n")
+    [edited] = scan_inbox(tmp_path, now=LATER)
+    drop(tmp_path, "d/design.toml", 'top = "d2"\n')
+    [extended] = scan_inbox(tmp_path, now=LATER)
+    assert first == again
+    assert len({e.content_hash for e in (first, edited, extended)}) == 3
+
+
+def test_new_and_changed_designs_get_new_batches_and_old_ones_stay(tmp_path: Path) -> None:
+    file = drop(tmp_path, "d/d.sv")
+    [entry] = scan_inbox(tmp_path, now=LATER)
+    name = batch_name(entry.name, entry.content_hash, "1")
+    changes = partition_changes([entry], ["train-000"])
+    assert (list(changes.add), changes.inactive) == ([name], [])
+    assert partition_changes([entry], ["train-000", name]).add == {}
+    file.write_text("module d; wire w; endmodule\n")
+    changes = partition_changes(scan_inbox(tmp_path, now=LATER), ["train-000", name])
+    assert len(changes.add) == 1
+    assert changes.inactive == [name]
+
+
+def test_a_new_version_closes_every_design_again(tmp_path: Path) -> None:
+    drop(tmp_path, "d.sv")
+    found = scan_inbox(tmp_path, now=LATER)
+    known = list(partition_changes(found, [], "1").add)
+    assert len(partition_changes(found, known, "2").add) == 1
+
+
+def test_batch_names_hold_no_awkward_characters() -> None:
+    assert batch_name("my design: v2/ß", "0123456789abcdef", "1") == "inbox-my-design--v2-ß-01234567-v1"
