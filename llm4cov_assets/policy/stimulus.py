@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sim.elaborate import Interface
     from sim.goals import Goal
 
-RENDER_VERSION = 1
+RENDER_VERSION = 2
 """Part of every scripted policy's identity: changes when the same program renders to other text."""
 
 
@@ -90,7 +90,7 @@ def parse(text: str) -> Program | None:
     if layout is None:
         return None
     _, _, body = text.partition(_BODY)
-    program = _read_program(body)
+    program = _read_program(body.removesuffix(_FOOT))
     return program if program is not None and _render(program, layout) == text else None
 
 
@@ -198,6 +198,10 @@ class Bench:
             self.put(name, value)
         await self.wait(cycles)
 
+    async def settle(self):
+        """Let the last values take effect."""
+        await Timer(1, "ns")
+
     async def burst(self, seed, cycles):
         """Random values on all inputs. Each input has its own pace and its own share of ones."""
         rng = random.Random(seed)
@@ -213,6 +217,8 @@ class Bench:
 '''
 
 _BODY = "@cocotb.test()\nasync def stimulus(dut):\n    bench = Bench(dut)\n"
+
+_FOOT = "\n    await bench.settle()\n"
 
 _WRITE = '''
 def write(handle, value, width):
@@ -247,7 +253,7 @@ def _render(program: Program, layout: _Layout) -> str:
     for segment in program.segments:
         lines += ["", f"    # goal: {' '.join(segment.goal.split())}", "    await bench.restart()"]
         lines += [f"    await bench.{_call(action, widths)}" for action in segment.actions]
-    return _head(layout) + _BODY + "\n".join([*lines, ""])
+    return _head(layout) + _BODY + "\n".join([*lines, ""]) + _FOOT
 
 
 def _call(action: Action, widths: dict[str, int]) -> str:
@@ -328,7 +334,7 @@ def path(name):
 
 _CLOCKED = _Timing(
     sentence="Inputs change just after a rising edge of {main}, so the design samples them at the next one.",
-    imports="from cocotb.clock import Clock\n{arrays}from cocotb.triggers import RisingEdge\n",
+    imports="from cocotb.clock import Clock\n{arrays}from cocotb.triggers import RisingEdge, Timer\n",
     start="""        for name in INPUTS:
             self.put(name, 0)
         for name, active in RESETS.items():
