@@ -66,7 +66,7 @@ def pair(segments, missed, before=(), missed_before=None, transition="t" * 32):
 
 
 def test_a_draft_teaches_its_bursts_and_the_goals_it_hit():
-    goal, segment = aimed(0xA5)
+    _, segment = aimed(0xA5)
     rows, dropped = examples([pair([BURST, segment], [])], 1, 0, 512)
     assert dropped == {} and rows["role"].to_list() == ["draft"]
     prompt, completion = rows.row(0, named=True)["prompt"], rows.row(0, named=True)["completion"]
@@ -76,7 +76,7 @@ def test_a_draft_teaches_its_bursts_and_the_goals_it_hit():
 
 
 def test_a_repair_teaches_only_what_it_appended_and_newly_hit():
-    (first, done), (second, new) = aimed(0xA5), aimed(0x3C)
+    (_, done), (second, new) = aimed(0xA5), aimed(0x3C)
     rows, dropped = examples([pair([new], [], before=[BURST, done], missed_before=[second])], 1, 0, 512)
     row = rows.row(0, named=True)
     assert row["prompt"].startswith("more ") and "3c" in row["prompt"] and "a5" not in row["prompt"]
@@ -84,16 +84,16 @@ def test_a_repair_teaches_only_what_it_appended_and_newly_hit():
 
 
 def test_a_goal_that_was_not_hit_is_never_named():
-    (hit, right), (missed, wrong) = aimed(0xA5), aimed(0x3C)
+    (_, right), (missed, wrong) = aimed(0xA5), aimed(0x3C)
     rows, dropped = examples([pair([right, wrong], [missed])], 8, 0, 512)
     assert all("3c" not in row["prompt"] and "g1" not in row["prompt"] for row in rows.iter_rows(named=True))
     assert dropped.pop("segment: its goal was not hit") == 1
 
 
 def test_everything_left_out_is_counted_with_its_reason():
-    wide, segment = aimed(77)
+    _, segment = aimed(77)
     probe = Segment("probe something", (Drive((("go", 1),)),))
-    goal, right = aimed(0xA5)
+    _, right = aimed(0xA5)
     spoilt = Segment(right.goal, (*right.actions, Reset()))
     foreign = AcceptedPair("f" * 32, State(DESIGN), Testbench("import cocotb"), simulation(bench_of(), []), "draft")
     rows, dropped = examples([pair([segment, probe], []), pair([spoilt], []), foreign], 1, 0, 512)

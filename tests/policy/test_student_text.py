@@ -1,5 +1,6 @@
 """Tokens, compact text and grammar."""
 
+from itertools import pairwise
 from random import Random
 from types import SimpleNamespace
 
@@ -191,7 +192,7 @@ def test_answers_name_only_the_prompt_s_aliases_and_tags_with_values_in_range():
         words = t.decode(answer).split()
         tags = [w for w in words if w in t.TAGS]
         assert len(tags) == len(set(tags)) and set(tags) <= {"g0", "g1"}
-        for name, value in zip(words, words[1:], strict=False):
+        for name, value in pairwise(words):
             if name in t.ALIASES:
                 width = SHAPE.widths[name]
                 assert len(value) == t.digits_of(width) and int(value, 16) < 1 << width
