@@ -11,14 +11,13 @@ from pyslang import ast
 
 from sim.conditions import BranchCondition, Step
 from sim.design import Design, DesignError
-from sim.domains import FALSE, TRUE, exactly
+from sim.domains import exactly
 from sim.domains import bits as some_bits
 from sim.expressions import Expression, Signal
 from sim.justify import Literal
 from sim.lowering import Memory
 from sim.netlist import Netlist, flatten, path_texts
 from sim.paths import Planner
-from sim.processes import BranchPoint
 from sim.slang import elaborate, first_problem
 
 
@@ -90,18 +89,12 @@ class Analysis:
     @cached_property
     def branches(self) -> tuple[BranchCondition, ...]:
         """Every branch that the simulator counts, with the steps that lead there where they are known."""
-        return tuple(self._branch(point) for point in self.netlist.points)
-
-    def _branch(self, point: BranchPoint) -> BranchCondition:
-        guards = path_texts(point.paths[0]) if point.paths else ()
-        steps, reason = None, point.reason
-        for path in point.paths:
-            literals = [(c.expression, TRUE if c.wanted else FALSE) for c in path]
-            steps, reason = self.planner.plan(literals)
-            if steps is not None:
-                guards = path_texts(path)
-                break
-        return BranchCondition(point.file, point.line, point.what, point.instance, guards, steps, reason)
+        found: list[BranchCondition] = []
+        for point, ((steps, reason), chosen) in zip(self.netlist.points, self.planner.plan_points(), strict=True):
+            guards = path_texts(point.paths[chosen]) if point.paths else ()
+            place = (point.file, point.line, point.what, point.instance)
+            found.append(BranchCondition(*place, guards, steps, "" if steps is not None else reason))
+        return tuple(found)
 
     def reach(self, values: Mapping[str, int]) -> tuple[Step, ...] | None:
         """Steps from reset to a cycle in which every named signal has its value; None when unknown.

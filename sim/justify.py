@@ -40,6 +40,41 @@ class Solver:
         for cube in self._search(list(literals), dict(given)):
             yield {s: d for s, d in cube.items() if s.kind in ("input", "register") and not d.is_full}
 
+    def follow(self, literals: Sequence[Literal], actual: Mapping[Signal, Domain]) -> Cube | None:
+        """A cube that implies all literals and contains `actual`, the value of every register and input, in which
+        they hold. Where there are alternatives it takes one that is true there, so nothing is searched."""
+        values = Evaluator(actual, self.driver_of)
+        cube: Cube = {}
+        evaluator = Evaluator(cube, self.driver_of)
+        todo = list(literals)
+        while todo:
+            node, domain = todo.pop()
+            self._spend(1)
+            if node.signal is not None:
+                changed = self._restrict(node.signal, domain, cube, todo)
+                if changed is None:
+                    return None
+                if changed:
+                    self.work += evaluator.work
+                    evaluator = Evaluator(cube, self.driver_of)
+                continue
+            best: list[Literal] | None = None
+            for alternative in self._expand(node, domain, evaluator.of):
+                if all((v := values.of(e).single) is not None and d.has(v) for e, d in alternative) and (
+                    best is None or _cost(alternative) < _cost(best)
+                ):
+                    best = alternative
+            if best is None:
+                if not node.args:
+                    return None
+                singles = [(a, values.of(a).single) for a in node.args]
+                best = [(a, exactly(a.width, v)) for a, v in singles if v is not None]
+                if len(best) < len(singles):
+                    return None
+            todo += reversed(best)
+        self._spend(evaluator.work + values.work)
+        return {s: d for s, d in cube.items() if s.kind in ("input", "register") and not d.is_full}
+
     def _search(self, todo: list[Literal], cube: Cube) -> Iterator[Cube]:
         waiting: list[Literal] = []
         evaluator = Evaluator(cube, self.driver_of)
@@ -413,6 +448,11 @@ class Solver:
             found.update(dict.fromkeys(self.likely[node.signal].samples()))
         found.update(dict.fromkeys(domain.samples()))
         return [v for v in found if domain.has(v) and known.has(v)][:MAX_CHOICES]
+
+
+def _cost(literals: Sequence[Literal]) -> int:
+    """Fewer literals first, and registers before inputs: what holds anyway needs no stimulus."""
+    return sum(2 if e.signal is None or e.signal.kind == "input" else 1 for e, _ in literals)
 
 
 def _bounds(domain: Domain, is_signed: bool) -> tuple[int, int]:

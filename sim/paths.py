@@ -10,24 +10,33 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 from sim.conditions import Constraint, Step
-from sim.domains import Domain, between, exactly, full
+from sim.domains import FALSE, TRUE, Domain, between, exactly, full
 from sim.evaluation import Evaluator
+from sim.exploration import IDLE_CYCLES, Exploration, Visit
 from sim.expressions import Expression, Signal, mask, signed
+from sim.interpreter import Interpreter
 from sim.justify import BudgetError, Cube, Literal, Solver
-from sim.lowering import Memory
+from sim.lowering import Condition, Memory
 from sim.netlist import Netlist
 
 MAX_CYCLES = 4096
+MAX_STEPS = 64
 MAX_CUBES = 24
 """Predecessors looked at for one node."""
 MAX_NODES = 600
+FIRST_WORK = 3_000
+"""Steps of the solver for one goal in the first round; a step takes about 2 us."""
 GOAL_WORK = 40_000
-"""Steps of the solver for one goal; about 0.1 s."""
-DESIGN_WORK = 200_000
-"""Steps of the solver for one design, and as much again for every 100 lines; about 0.5 s."""
+"""The same in the second round and for single goals."""
+DESIGN_WORK = 100_000
+"""Steps of the solver for all branches of a design, and as much again for every 100 lines up to MOST_LINES."""
+MOST_LINES = 1500
+WANDER_CYCLES = 4_000
+"""Cycles of random runs for a design whose branches are not all found by the first round."""
 RESET_CYCLES = 2
 FAR = 64.0
 """Distance of a register value that no update seems to lead to."""
@@ -46,11 +55,16 @@ class _Node:
     total: int
 
 
+Plan = tuple[tuple[Step, ...] | None, str]
+"""Steps, or None and the reason."""
+
+
 class Planner:
     """Plans for one design. `resets`: {port: active level}."""
 
     def __init__(self, netlist: Netlist, resets: dict[str, int], n_lines: int) -> None:
         self.netlist = netlist
+        self.n_lines = n_lines
         self.x = netlist.x
         inputs = {port.name: s for port, s in netlist.ports if isinstance(s, Signal) and s.kind == "input"}
         self.ports = _port_names(netlist)
@@ -59,11 +73,23 @@ class Planner:
         self._active = {inputs[p]: self.x.const(level, 1) for p, level in resets.items() if p in inputs}
         self._memo: dict[int, Expression] = {}
         self._distances: dict[Signal, _Distances] = {}
-        self._plans: dict[object, tuple[tuple[Step, ...] | None, str]] = {}
+        self._plans: dict[object, Plan] = {}
         self._anywhere = False
         self.after_reset = self._reset_state()
         self.solver = Solver(self.x, self._driver, self.after_reset)
-        self.budget = DESIGN_WORK + DESIGN_WORK * n_lines // 100
+
+    @cached_property
+    def exploration(self) -> Exploration:
+        """The states that the design is known to reach."""
+        registers = [s for s in self.netlist.signals if s.kind == "register" and s.driver is not None]
+        inputs = [s for s in self.netlist.signals if s.kind == "input" and s not in self._idle]
+        conditions = [
+            [(self.idle(c.expression), c.wanted) for c in path] for point in self.netlist.points for path in point.paths
+        ]
+        interpreter = Interpreter(registers, inputs, conditions, self._driver)
+        start = tuple(self.after_reset[s].single or 0 for s in registers)
+        roots = [d for s in registers if (d := self._driver(s)) is not None] + [e for path in conditions for e, _ in path]
+        return Exploration(interpreter, start, self._driver, roots)
 
     def _driver(self, signal: Signal) -> Expression | None:
         """Next value or value of a signal while no reset is active."""
@@ -95,27 +121,109 @@ class Planner:
 
     # planning
 
-    def plan(self, literals: Sequence[Literal], anywhere: bool = False) -> tuple[tuple[Step, ...] | None, str]:
-        """Steps from reset (or, `anywhere`, from any state) that make all literals true in the last cycle, or None
-        and why not."""
+    def plan(self, literals: Sequence[Literal], anywhere: bool = False) -> Plan:
+        """Steps from reset (or, `anywhere`, from any state) that make all literals true in the last cycle."""
         key = (anywhere, *((e.number, d) for e, d in literals))
         found = self._plans.get(key)
         if found is None:
             self._anywhere = anywhere
-            found = self._plans[key] = self._plan(literals)
+            found = self._plans[key] = self._plan(literals, GOAL_WORK)
         return found
 
-    def _plan(self, literals: Sequence[Literal]) -> tuple[tuple[Step, ...] | None, str]:
+    def plan_points(self) -> list[tuple[Plan, int]]:
+        """A plan for every branch point of the netlist, and which of its paths it follows.
+
+        First a short search for each; then random runs, whose states shorten the searches that follow. What is found
+        for one point is run, and serves every other point that it passes.
+        """
+        points = self.netlist.points
+        literals = [[_literals(path) for path in point.paths] for point in points]
+        plans: dict[int, tuple[Plan, int]] = {}
+        budget = self.solver.work + DESIGN_WORK * (100 + min(self.n_lines, MOST_LINES)) // 100
+        numbers: list[list[int]] = []
+        for paths in literals:
+            start = numbers[-1][-1] + 1 if numbers and numbers[-1] else sum(len(n) for n in numbers)
+            numbers.append(list(range(start, start + len(paths))))
+        self._anywhere = False
+        for work in (FIRST_WORK, GOAL_WORK):
+            for i, paths in enumerate(literals):
+                if i in plans and plans[i][0][0] is not None:
+                    continue
+                for k, path in enumerate(paths):
+                    left = min(work, budget - self.solver.work)
+                    visit = self.exploration.hits.get(numbers[i][k])
+                    plan = self._plan_visit(path, visit) if visit is not None else (None, "")
+                    if plan[0] is None:
+                        plan = self._plan(path, left)
+                    plans[i] = plan, k
+                    if plan[0] is not None:
+                        self._perform(plan[0])
+                        break
+            if any(plan[0] is None for plan, _ in plans.values()):
+                self.exploration.wander(WANDER_CYCLES)
+        return [plans.get(i, ((None, point.reason), 0)) for i, point in enumerate(points)]
+
+    def _plan_visit(self, literals: Sequence[Literal], visit: Visit) -> Plan:
+        """The plan that a visited cycle is evidence for, freed of everything that it does not need."""
+        self.solver.limit = self.solver.work + GOAL_WORK
+        try:
+            first = self._explain([(self.idle(e), d) for e, d in literals], visit, None)
+        except (BudgetError, RecursionError):
+            first = None
+        if first is None:
+            return None, "the way there depends on registers that reset leaves as they are"
+        steps = self._steps(first)
+        return (steps, "") if len(steps) <= MAX_STEPS else (None, "no short way to it was found")
+
+    def _explain(self, literals: list[Literal], visit: Visit | None, later: _Node | None) -> _Node | None:
+        """The way from reset to `visit`, in which the literals hold: what each cycle must be, backwards, cut short
+        where another visited state serves as well."""
+        interpreter = self.exploration.interpreter
+        while visit is not None:
+            actual = {s: exactly(s.width, v) for s, v in zip(interpreter.registers, visit.state, strict=True)}
+            actual |= {s: exactly(s.width, v) for s, v in zip(interpreter.inputs, visit.inputs, strict=True)}
+            cube = self.solver.follow(literals, actual)
+            if cube is None:
+                return None
+            node = self._node(cube, later)
+            if self._reached(node):
+                return node
+            visit = visit.before
+            for number in islice(self.exploration.satisfying(node.state), 8):
+                other = self.exploration.arrivals[number][1]
+                if other is not None and (visit is None or other.cycle < visit.cycle):
+                    visit = other
+            literals = [(e, d) for s, d in node.state if (e := self._driver(s)) is not None]
+            later = node
+        return None
+
+    def _perform(self, steps: tuple[Step, ...]) -> None:
+        """Run the steps with the other inputs 0, so that the states on the way are known."""
+        inputs = self.exploration.interpreter.inputs
+        if sum(s.cycles for s in steps) > IDLE_CYCLES and len(steps) < 2:
+            return
+        cycles: list[tuple[int, ...]] = []
+        for step in steps:
+            values = {s: 0 for s in inputs}
+            for c in step.constraints:
+                for signal in inputs:
+                    port, offset, _ = self.ports[signal]
+                    if port == c.port and (c.high is None or offset <= (c.low or 0) < offset + signal.width):
+                        low = 0 if c.low is None else c.low - offset
+                        values[signal] = values[signal] | satisfying(c, signal.width) << low
+            cycles += [tuple(values.values())] * step.cycles
+        self.exploration.run(0, cycles)
+        self.exploration.run(0, [*cycles, *[self.exploration.idle] * 8])
+
+    def _plan(self, literals: Sequence[Literal], work: int) -> Plan:
         wanted = [(self.idle(e), d) for e, d in literals]
         for expression, domain in wanted:
             if expression.is_const and not domain.has(expression.value):
                 return self._plan_in_reset(literals)
-        solver = self.solver
-        solver.reason = ""
-        start = solver.work
-        if start >= self.budget:
+        if work <= 0:
             return None, "the time for this design is used up"
-        solver.limit = min(start + GOAL_WORK, self.budget)
+        self.solver.reason = ""
+        self.solver.limit = self.solver.work + work
         try:
             found = self._search(wanted)
         except BudgetError:
@@ -123,10 +231,10 @@ class Planner:
         except RecursionError:
             return None, "the logic is too deep"
         if found is None:
-            return None, solver.reason or "no way to it was found"
+            return None, self.solver.reason or "no way to it was found"
         return self._steps(found), ""
 
-    def _plan_in_reset(self, literals: Sequence[Literal]) -> tuple[tuple[Step, ...] | None, str]:
+    def _plan_in_reset(self, literals: Sequence[Literal]) -> Plan:
         wanted = [(self.under_reset(e), d) for e, d in literals]
         if any(e.is_const and not d.has(e.value) for e, d in wanted):
             return None, "it never happens"
@@ -146,8 +254,9 @@ class Planner:
         seen: set[State] = set()
         count = 0
         for node in self._nodes(wanted, None):
-            if self._reached(node):
-                return node
+            finished = self._finish(node)
+            if finished is not None:
+                return finished
             count += 1
             heapq.heappush(heap, (self._estimate(node.state), count, node))
         while heap and count < MAX_NODES * 4 and len(seen) < MAX_NODES:
@@ -157,8 +266,9 @@ class Planner:
             seen.add(node.state)
             literals = [(e, d) for s, d in node.state if (e := self._driver(s)) is not None]
             for earlier in self._nodes(literals, node):
-                if self._reached(earlier):
-                    return earlier
+                finished = self._finish(earlier)
+                if finished is not None:
+                    return finished
                 if earlier.state in seen or earlier.total > MAX_CYCLES:
                     continue
                 count += 1
@@ -167,19 +277,34 @@ class Planner:
         return None
 
     def _nodes(self, literals: list[Literal], later: _Node | None) -> Iterator[_Node]:
-        total = later.total if later else 0
         for cube in islice(self.solver.solve(literals, {}), MAX_CUBES):
-            state = self._sorted((s, d) for s, d in cube.items() if s.kind == "register")
-            inputs = self._sorted((s, d) for s, d in cube.items() if s.kind == "input")
-            node = _Node(state, inputs, 1, later, total + 1)
+            node = self._node(cube, later)
             if later is not None and not self._reached(node):
                 jumped = self._jump(node, later)
                 if jumped is not None:
                     yield jumped
             yield node
-            near = self._nearest(state)
-            if near != state:
-                yield _Node(near, inputs, 1, later, total + 1)
+            near = self._nearest(node.state)
+            if near != node.state:
+                yield _Node(near, node.inputs, 1, later, node.total)
+
+    def _node(self, cube: Cube, later: _Node | None) -> _Node:
+        state = self._sorted((s, d) for s, d in cube.items() if s.kind == "register")
+        inputs = self._sorted((s, d) for s, d in cube.items() if s.kind == "input")
+        return _Node(state, inputs, 1, later, 1 + (later.total if later else 0))
+
+    def _finish(self, node: _Node) -> _Node | None:
+        """The first node of the way from reset to `node`, if that is known."""
+        if self._reached(node):
+            return node
+        if self._anywhere:
+            return None
+        literals = [(e, d) for s, d in node.state if (e := self._driver(s)) is not None]
+        for number in islice(self.exploration.satisfying(node.state), 4):
+            found = self._explain(literals, self.exploration.arrivals[number][1], node)
+            if found is not None:
+                return found
+        return None
 
     def _sorted(self, items: Iterator[tuple[Signal, Domain]]) -> State:
         return tuple(sorted(items, key=lambda item: self.order[item[0]]))
@@ -301,6 +426,26 @@ class Planner:
             port, offset, whole = self.ports[signal]
             result += constraints(port, domain, offset, whole)
         return tuple(result)
+
+
+def _literals(path: Sequence[Condition]) -> list[Literal]:
+    return [(c.expression, TRUE if c.wanted else FALSE) for c in path]
+
+
+def satisfying(constraint: Constraint, width: int) -> int:
+    """A value of the constraint's field that meets it."""
+    top = mask(width) if constraint.high is None else mask(constraint.high - (constraint.low or 0) + 1)
+    match constraint.op:
+        case "!=":
+            return 0 if constraint.value else 1
+        case "<":
+            return 0
+        case "<=":
+            return 0
+        case ">":
+            return min(constraint.value + 1, top)
+        case _:
+            return constraint.value
 
 
 def constraints(port: str, domain: Domain, offset: int = 0, whole: bool = True) -> list[Constraint]:
