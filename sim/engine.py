@@ -294,12 +294,14 @@ def _read_tests(path: Path) -> Tests:
         return Tests()
 
 
-def own_errors(tests: Tests, text: str) -> list[str]:
-    """The errors that ended tests, written like Python's tracebacks: place in the testbench, source line, message."""
+def untold_errors(tests: Tests, text: str, log: str) -> list[str]:
+    """The errors that ended tests and whose place `log` does not name (it may have been cut), as in a traceback."""
     lines: list[str] = []
     source = text.split("\n")
     for error in tests.errors[:5]:
         line = error.get("line")
+        if type(line) is int and f'testbench.py", line {line}' in log:
+            continue
         if type(line) is int and 0 < line <= len(source):
             lines.append(f'  File "testbench.py", line {line}')
             lines.append(f"    {source[line - 1].strip()[:200]}")

@@ -17,7 +17,7 @@ from sim.cache import SCHEMA_VERSION, SimulationCache
 from sim.conditions import BranchCondition
 from sim.coverage import Points, summarise
 from sim.design import Design, DesignError
-from sim.engine import LOG_BYTES, Engine, EngineDied, Outcome, own_errors, remove_stale_folders
+from sim.engine import LOG_BYTES, Engine, EngineDied, Outcome, remove_stale_folders, untold_errors
 from sim.feedback import feedback
 from sim.identity import sha256
 from sim.simulation import Coverage, Limits, Simulation, Testbench
@@ -278,7 +278,7 @@ class Simulator(AbstractContextManager["Simulator"]):
         except ToolError as error:
             return None, "tool_error", str(error)
         status = verdict(outcome, build.deterministic)
-        lines = [*own_errors(outcome.tests, testbench.text), explain(status, outcome, task.limits)]
+        lines = [*untold_errors(outcome.tests, testbench.text, outcome.log), explain(status, outcome, task.limits)]
         return outcome, status, "\n".join([outcome.log.rstrip("\n"), *(line for line in lines if line), ""])
 
     def _finish(
