@@ -1,8 +1,8 @@
 """Lineage: what a row was made from, and what was made from it.
 
-The edges are the references of the schema. A reference points from what was made to what it was made from, but for
-the results that some rows name: a transition names the state it led to, a generation the testbench it holds. Such a
-row is what its results were made from.
+Results (transitions, examples, checkpoints, evaluations) form the way through the warehouse. Content (states,
+testbenches, simulations, prompts) may be shared by many of them, so its own neighbours are followed only from the row
+that was asked for: a testbench in the lineage of a transition does not lead to the other transitions that came upon it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,6 @@ import duckdb
 
 from warehouse.errors import WarehouseError
 from warehouse.schema import TABLES, Table
-
-RESULTS = {
-    ("transitions", "next_state_id"),
-    ("transitions", "testbench_id"),
-    ("transitions", "simulation_id"),
-    ("generations", "testbench_id"),
-}
-"""References to what a row led to."""
 
 SUMMARIES = {
     "designs": "name || ', ' || split || ', ' || n_lines || ' lines'",
@@ -50,11 +42,13 @@ SUMMARIES = {
 
 @dataclass(frozen=True)
 class Step:
-    """One way from rows of table `at` to rows of table `to`; `pairs` is SQL for the keys (near, far) it joins."""
+    """One way from rows of table `at` to rows of table `to`; `pairs` is SQL for the keys (near, far) it joins.
+    A step that is `first_only` is taken only from the row that was asked for."""
 
     at: str
     to: str
     pairs: str
+    first_only: bool = False
 
 
 @dataclass
@@ -148,38 +142,114 @@ def _has_ids(table: Table) -> bool:
     return len(table.key) == 1 and column.type == "id" and not column.refers_to
 
 
-def steps(backwards: bool) -> list[Step]:
-    """All ways from a row to what it was made from, or to what was made from it."""
-    found: list[Step] = []
-    for table in TABLES.values():
-        for column in table.columns:
-            if column.refers_to:
-                is_result = (table.name, column.name) in RESULTS
-                found.append(_step(table, column.name, column.refers_to, from_holder=backwards != is_result))
-    if backwards:
-        # parts of what a row holds, and what it led to, belong to the answer to "where does this come from"
-        found.append(_step(TABLES["design_files"], "design_id", "designs", from_holder=False))
-        found += [_step(TABLES["transitions"], f"{to[:-1]}_id", to, True) for to in ("testbenches", "simulations")]
-    trained = "rows.checkpoints as c join rows.sft_examples as e on e.config_hash = c.config_hash and e.stage = c.stage"
-    if backwards:
-        pairs = f"select c.checkpoint_id as near, e.example_id as far from {trained}"
-        found.append(Step("checkpoints", "sft_examples", pairs))
-    else:
-        pairs = f"select e.example_id as near, c.checkpoint_id as far from {trained}"
-        found.append(Step("sft_examples", "checkpoints", pairs))
-    return found
+def _by(holder: str, column: str, target: str, *, forwards: bool = False, first_only: bool = False) -> Step:
+    """A step along a reference: from its holder to the target, or `forwards` from the target to the holder."""
+    key, source = _key(TABLES[holder]), f"rows.{holder} where {column} is not null"
+    if forwards:
+        return Step(target, holder, f"select {column} as near, {key} as far from {source}", first_only)
+    return Step(holder, target, f"select {key} as near, {column} as far from {source}", first_only)
 
 
-def _step(holder: Table, column: str, target: str, from_holder: bool) -> Step:
-    key, source = _key(holder), f"rows.{holder.name} where {column} is not null"
-    if from_holder:
-        return Step(holder.name, target, f"select {key} as near, {column} as far from {source}")
-    return Step(target, holder.name, f"select {column} as near, {key} as far from {source}")
+def _both(at: str, to: str, joined: str, near: str, far: str) -> tuple[Step, Step]:
+    """A step backwards from `at` to `to` along a join, and the same forwards."""
+    return (
+        Step(at, to, f"select {near} as near, {far} as far from {joined}"),
+        Step(to, at, f"select {far} as near, {near} as far from {joined}"),
+    )
 
 
 def _key(table: Table) -> str:
     """SQL of what names a row: its id, or its place for tables without ids."""
     return table.key[0] if _has_ids(table) else "unhex(lpad(hex(rowid), 32, '0'))"
+
+
+_PREVIOUS = _both(
+    "transitions",
+    "transitions",
+    "rows.transitions as t join rows.transitions as p on p.trajectory_id = t.trajectory_id and p.step + 1 = t.step",
+    "t.transition_id",
+    "p.transition_id",
+)
+_TRAINED_ON = _both(
+    "checkpoints",
+    "sft_examples",
+    "rows.checkpoints as c join rows.sft_examples as e on e.config_hash = c.config_hash and e.stage = c.stage",
+    "c.checkpoint_id",
+    "e.example_id",
+)
+_EVALUATED = _both(
+    "evaluations",
+    "transitions",
+    "rows.evaluations as e join rows.transitions as t using (trajectory_id)",
+    "e.evaluation_id",
+    "t.transition_id",
+)
+_SCORED = _both(
+    "scores",
+    "evaluations",
+    "rows.scores as s join rows.evaluations as e on e.config_hash = s.config_hash and e.policy_id = s.policy_id"
+    " and e.mode = s.mode and s.benchmark in ('all', e.benchmark)",
+    "s.score_id",
+    "e.evaluation_id",
+)
+_COMPARED = _both(
+    "comparisons",
+    "scores",
+    "rows.comparisons as c join rows.scores as s on s.config_hash = c.config_hash and s.mode = c.mode"
+    " and s.benchmark = c.benchmark and s.policy in (c.policy_a, c.policy_b)",
+    "c.comparison_id",
+    "s.score_id",
+)
+
+BACKWARDS = (
+    _by("sft_examples", "transition_id", "transitions"),
+    _PREVIOUS[0],
+    _by("transitions", "state_id", "states"),
+    _by("transitions", "generation_id", "generations"),
+    _by("transitions", "simulation_id", "simulations"),
+    _by("generations", "prompt_id", "prompts"),
+    _by("generations", "policy_id", "policies"),
+    _by("generations", "state_id", "states", first_only=True),
+    _by("prompts", "state_id", "states", first_only=True),
+    _by("policies", "checkpoint_id", "checkpoints"),
+    _by("checkpoints", "parent_checkpoint_id", "checkpoints"),
+    _TRAINED_ON[0],
+    _by("states", "design_id", "designs"),
+    _by("states", "simulation_id", "simulations"),
+    _by("transitions", "next_state_id", "states", forwards=True, first_only=True),
+    _by("simulations", "testbench_id", "testbenches"),
+    _by("simulations", "design_id", "designs"),
+    _by("transitions", "simulation_id", "simulations", forwards=True, first_only=True),
+    _by("generations", "testbench_id", "testbenches", forwards=True, first_only=True),
+    _by("design_files", "design_id", "designs", forwards=True),
+    _by("selections", "state_id", "states"),
+    _EVALUATED[0],
+    _SCORED[0],
+    _COMPARED[0],
+)
+FORWARDS = (
+    _by("transitions", "design_id", "designs", forwards=True),
+    _by("targets", "design_id", "designs", forwards=True),
+    _by("policies", "checkpoint_id", "checkpoints", forwards=True),
+    _by("checkpoints", "parent_checkpoint_id", "checkpoints", forwards=True),
+    _by("transitions", "policy_id", "policies", forwards=True),
+    _by("generations", "prompt_id", "prompts", forwards=True),
+    _by("transitions", "generation_id", "generations", forwards=True),
+    _by("transitions", "state_id", "states", forwards=True, first_only=True),
+    _by("selections", "state_id", "states", forwards=True, first_only=True),
+    _by("transitions", "testbench_id", "testbenches", forwards=True, first_only=True),
+    _by("simulations", "testbench_id", "testbenches", forwards=True, first_only=True),
+    _by("transitions", "simulation_id", "simulations", forwards=True, first_only=True),
+    _by("coverage_hits", "simulation_id", "simulations", forwards=True, first_only=True),
+    _PREVIOUS[1],
+    _by("transitions", "testbench_id", "testbenches"),
+    _by("transitions", "simulation_id", "simulations"),
+    _by("sft_examples", "transition_id", "transitions", forwards=True),
+    _TRAINED_ON[1],
+    _EVALUATED[1],
+    _SCORED[1],
+    _COMPARED[1],
+)
 
 
 class _Walk:
@@ -188,16 +258,17 @@ class _Walk:
     def __init__(self, connection: duckdb.DuckDBPyConnection, limit: int, backwards: bool) -> None:
         self.connection = connection
         self.limit = limit
-        self.steps = steps(backwards)
+        self.steps = BACKWARDS if backwards else FORWARDS
 
     def tree(self, table: str, id_: str) -> Node:
         """The tree below one row; a row stands where it is nearest to the root."""
         root = self._nodes(table, [id_])[id_]
         seen = {(table, id_)}
-        level = {(table, id_): root}
+        start = {(table, id_): root}
+        level = start
         while level:
             following: dict[tuple[str, str], Node] = {}
-            for node, to, children, hidden in self._next(level):
+            for node, to, children, hidden in self._next(level, first=level is start):
                 if hidden:
                     node.hidden[to] = node.hidden.get(to, 0) + hidden
                 for place, (key, child) in enumerate(children):
@@ -214,11 +285,13 @@ class _Walk:
             level = following
         return root
 
-    def _next(self, level: dict[tuple[str, str], Node]) -> Iterator[tuple[Node, str, list[tuple[str, Node]], int]]:
+    def _next(
+        self, level: dict[tuple[str, str], Node], first: bool
+    ) -> Iterator[tuple[Node, str, list[tuple[str, Node]], int]]:
         """For each row of a level and each step: the neighbours shown, with their keys, and how many are hidden."""
         for step in self.steps:
             near = [id_ for table, id_ in level if table == step.at]
-            if not near:
+            if not near or (step.first_only and not first):
                 continue
             rows = self.connection.execute(
                 "with alike as ("
@@ -245,6 +318,7 @@ class _Walk:
         run = self.connection.execute
         run("create or replace temp table reached (name varchar, id blob)")
         run("create or replace temp table frontier as select ? as name, unhex(?) as id", [table, id_])
+        first = True
         while run("select count(*) from frontier").fetchone() != (0,):
             run("insert into reached from frontier")
             names = {name for (name,) in run("select distinct name from frontier").fetchall()}
@@ -252,8 +326,9 @@ class _Walk:
                 f"select '{step.to}' as name, far as id from ({step.pairs})"
                 f" where near in (select id from frontier where name = '{step.at}')"
                 for step in self.steps
-                if step.at in names
+                if step.at in names and (first or not step.first_only)
             ]
+            first = False
             run(
                 "create or replace temp table frontier as select distinct name, id from"
                 f" ({' union all '.join(found) or 'from frontier where false'}) as n anti join reached using (name, id)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import readline
 import sys
 from collections.abc import Callable
@@ -11,8 +12,10 @@ from datetime import date, datetime
 from typing import Any, Literal
 
 import duckdb
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from llm4cov_assets.errors import UserError
@@ -97,24 +100,27 @@ class Prompt:
                 writer.writerows([plain(value) for value in row] for row in rows)
             case "table":
                 more = bool(self.limit) and len(rows) > self.limit
-                self.console.print(as_table(columns, rows[: self.limit] if more else rows))
+                show(self.console, columns, rows[: self.limit] if more else rows)
                 if more:
                     note = f"the first {self.limit} rows; --limit 0 shows all, --json and --csv always do"
                     print(note, file=sys.stderr)
 
     def _list(self, kind: Literal["table", "view"]) -> None:
-        from warehouse.schema import TABLES
+        """Names with what they hold; the twins NAME_all go without saying."""
+        from warehouse.catalog import load_views
 
-        named_all = {f"{name}_all" for name in TABLES}
+        views = {view.name for view in load_views()}
         with self.store.connect() as connection:
             found = connection.execute(
-                "select view_name, comment from duckdb_views() where not internal and schema_name = 'main' order by 1"
+                "select view_name, comment from duckdb_views() where not internal and schema_name = 'main'"
+                " union all"
+                " select table_name, comment from duckdb_tables() where schema_name = 'main' order by 1"
             ).fetchall()
-            tables = connection.execute(
-                "select table_name, comment from duckdb_tables() where schema_name = 'main' order by 1"
-            ).fetchall()
-        of_tables = [row for row in found if row[0] in TABLES or row[0] in named_all]
-        rows = sorted([*of_tables, *tables]) if kind == "table" else [row for row in found if row not in of_tables]
+        rows = [
+            (name, comment)
+            for name, comment in found
+            if not name.endswith("_all") and (name in views) == (kind == "view")
+        ]
         self._print([kind, "what it holds"], rows)
 
     def _schema(self, name: str) -> None:
@@ -194,21 +200,57 @@ def plain(value: Any) -> Any:
             return str(value)
 
 
-def as_table(columns: list[str], rows: list[tuple[Any, ...]]) -> Table:
-    """A table for people: numbers to the right, fractions with four digits, absent values as a dot."""
-    table = Table(show_edge=False, header_style="bold")
-    for index, name in enumerate(columns):
-        numeric = any(isinstance(row[index], int | float) and not isinstance(row[index], bool) for row in rows)
-        table.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(value) for value in row))
+def show(console: Console, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
+    """Print a table for people: numbers to the right, four digits after the point, a dot for null.
+
+    Where the terminal is too narrow, ids are cut to what `llm4cov lineage` needs; where that does not help, every row
+    is printed as a list of its values. Nothing is cut when the output goes to a file or a pipe.
+    """
+    cells = [[_cell(value) for value in row] for row in rows]
+    numeric = [
+        any(isinstance(row[i], int | float) and not isinstance(row[i], bool) for row in rows)
+        for i in range(len(columns))
+    ]
+    if not console.is_terminal:
+        wide = Console(width=1 << 20, file=console.file, highlight=False)
+        wide.print(_table(columns, cells, numeric))
+        return
+    for attempt in (cells, [[_short(cell) for cell in row] for row in cells]):
+        table = _table(columns, attempt, numeric)
+        if Measurement.get(console, console.options.update(width=1 << 20), table).maximum <= console.width:
+            console.print(table)
+            return
+    if len(columns) <= 3:  # sentences wrap well
+        console.print(_table(columns, cells, numeric))
+        return
+    name_width = max(map(len, columns))
+    for number, row in enumerate(cells, 1):
+        console.print(f"[dim]row {number}[/]")
+        for name, cell in zip(columns, row, strict=True):
+            text = escape(cell) if cell != _NULL else f"[dim]{_NULL}[/]"
+            console.print(f"  [bold]{escape(name):{name_width}}[/]  {text}", soft_wrap=True)
+
+
+def _table(columns: list[str], cells: list[list[str]], numeric: list[bool]) -> Table:
+    table = Table(box=SIMPLE_HEAD, show_edge=False, header_style="bold", pad_edge=False)
+    for name, right in zip(columns, numeric, strict=True):
+        table.add_column(escape(name), justify="right" if right else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*(escape(cell) if cell != _NULL else f"[dim]{_NULL}[/]" for cell in row))
     return table
+
+
+_NULL = "·"
+
+
+def _short(cell: str) -> str:
+    return f"{cell[:10]}…" if re.fullmatch(r"[0-9a-f]{32}", cell) else cell
 
 
 def _cell(value: Any) -> str:
     match value:
         case None:
-            return "[dim]·[/]"
+            return _NULL
         case bool():
             return "yes" if value else "no"
         case float():
@@ -216,4 +258,4 @@ def _cell(value: Any) -> str:
         case datetime():
             return value.isoformat(" ", "seconds")
         case _:
-            return escape(str(plain(value)))
+            return str(plain(value))

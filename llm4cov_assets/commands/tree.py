@@ -11,7 +11,9 @@ from warehouse.lineage import Lineage, Node
 
 def show(lineage: Lineage) -> None:
     """Print both directions, with the number of rows of each kind."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=1 << 20)
     root = lineage.made_from
     console.print(_label(root))
     for name in ("asset_key", "partition_key", "code_version", "dagster_run_id", "config_hash", "created_at"):
