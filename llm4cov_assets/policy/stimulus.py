@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sim.elaborate import Interface
     from sim.goals import Goal
 
-RENDER_VERSION = 2
+RENDER_VERSION = 3
 """Part of every scripted policy's identity: changes when the same program renders to other text."""
 
 
@@ -218,7 +218,8 @@ class Bench:
 
 _BODY = "@cocotb.test()\nasync def stimulus(dut):\n    bench = Bench(dut)\n"
 
-_FOOT = "\n    await bench.settle()\n"
+# The last reset lets what was set fall again; without the settling the last edge would be lost.
+_FOOT = "\n    # the end\n    await bench.restart()\n    await bench.settle()\n"
 
 _WRITE = '''
 def write(handle, value, width):
