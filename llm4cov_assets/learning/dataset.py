@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from llm4cov_assets.policy import tokens as t
 from llm4cov_assets.policy.base import State
-from llm4cov_assets.policy.compact import ANSWER_TOKENS, NotExpressible, Prompt, build_prompt, goal_steps
-from llm4cov_assets.policy.grammar import first_error
+from llm4cov_assets.policy.compact import NotExpressible, Prompt, build_prompt, goal_steps
 from llm4cov_assets.policy.stimulus import Action, Burst, Drive, Segment, parse
 from sim.design import DesignError
 from sim.identity import content_id, sha256
@@ -65,8 +64,12 @@ def examples(
 
     rows: list[dict[str, Any]] = []
     dropped: Counter[str] = Counter()
-    for pair in accepted:
-        lesson = _lesson(pair, dropped)
+    lessons: dict[int, _Lesson | None] = {}
+    # design by design, because the analysis of a design is kept for a while only, and planning paths is the costly part
+    for number in sorted(range(len(accepted)), key=lambda i: accepted[i].state.design.design_id):
+        lessons[number] = _lesson(accepted[number], dropped)
+    for number, pair in enumerate(accepted):
+        lesson = lessons[number]
         if lesson is None:
             continue
         seen: set[tuple[str, str]] = set()
@@ -179,11 +182,7 @@ def _row(
         dropped[f"row: {error}"] += 1
         return None
     completion = f"{answer} {t.EOS}"
-    ids = t.encode(completion)
-    if first_error(ids, prompt.shape, ANSWER_TOKENS) is not None:
-        dropped["row: answer is not legal"] += 1
-        return None
-    if len(prompt.ids) + len(ids) > max_length:
+    if len(prompt.ids) + len(t.encode(completion)) > max_length:
         dropped["row: too long"] += 1
         return None
     return prompt.text, completion

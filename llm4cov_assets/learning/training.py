@@ -11,6 +11,7 @@ import ctypes
 import fcntl
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -36,6 +37,9 @@ SAVES = 4
 """How often a training saves its state, to go on from there after a kill."""
 
 _COMPLETE = "complete"
+
+_GROUP = 16
+"""Batches whose rows are sorted by length together."""
 
 
 class TrainingError(Exception):
@@ -180,7 +184,33 @@ def _tokenise(lines: Sequence[str], max_length: int) -> tuple[list[list[int]], l
     return ids, labels, dropped
 
 
-def _sft_config(settings: Settings, folder: Path, n_rows: int) -> Any:
+def schedule(lengths: Sequence[int], steps: int, batch_rows: int, seed: int) -> list[int]:
+    """Row numbers in the order of training, `batch_rows` per step: every row once per pass, passes in random order.
+
+    The rows of a batch have like lengths, which spares most of the padding (two thirds of the work on rows of 13 to
+    270 tokens); batches come in random order, so that the length tells nothing about the time.
+    """
+    rng = random.Random(seed)
+    order: list[int] = []
+    while len(order) < steps * batch_rows:
+        rows = list(range(len(lengths)))
+        rng.shuffle(rows)
+        # sorting within groups of batches, not all rows, keeps batches different from pass to pass
+        group = _GROUP * batch_rows
+        batches = []
+        for start in range(0, len(rows), group):
+            part = sorted(rows[start : start + group], key=lambda row: lengths[row])
+            batches += [part[i : i + batch_rows] for i in range(0, len(part), batch_rows)]
+        rng.shuffle(batches)
+        # a short batch would shift the following ones over their ends
+        batches.sort(key=len, reverse=True)
+        order += [row for batch in batches for row in batch]
+        if len(lengths) % batch_rows:
+            order += rng.choices(rows, k=-len(order) % batch_rows)
+    return order[: steps * batch_rows]
+
+
+def _sft_config(settings: Settings, folder: Path) -> Any:
     """Every field that could change the weights or the cost, set here whatever the library's defaults are."""
     import torch
     from trl import SFTConfig
@@ -229,11 +259,10 @@ def _sft_config(settings: Settings, folder: Path, n_rows: int) -> Any:
         dataset_kwargs={"skip_prepare_dataset": True},
         dataset_num_proc=None,
         remove_unused_columns=False,
-        train_sampling_strategy="group_by_length",
-        length_column_name="length",
+        train_sampling_strategy="sequential",
         dataloader_num_workers=0,
         dataloader_pin_memory=False,
-        dataloader_drop_last=n_rows >= settings.batch_rows,
+        dataloader_drop_last=False,
         auto_find_batch_size=False,
         # what is written
         eval_strategy="no",
@@ -266,6 +295,7 @@ def _train_here(config: dict[str, Any]) -> None:
     ids, labels, dropped = _tokenise((work / "rows.jsonl").read_text().splitlines(), settings.max_length)
     if not ids:
         raise ValueError("no training row is left")
+    order = schedule([len(row) for row in ids], settings.steps, settings.batch_rows, settings.seed)
 
     import torch
     from datasets import Dataset
@@ -285,8 +315,8 @@ def _train_here(config: dict[str, Any]) -> None:
     folder = work / "trainer"
     trainer = SFTTrainer(
         model=AutoModelForCausalLM.from_pretrained(config["parent"], dtype=torch.float32, local_files_only=True),
-        args=_sft_config(settings, folder, len(ids)),
-        train_dataset=Dataset.from_dict({"input_ids": ids, "labels": labels, "length": [len(i) for i in ids]}),
+        args=_sft_config(settings, folder),
+        train_dataset=Dataset.from_dict({"input_ids": [ids[i] for i in order], "labels": [labels[i] for i in order]}),
         processing_class=t.fast_tokenizer(),
         callbacks=[Report()],
     )

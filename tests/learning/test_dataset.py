@@ -8,6 +8,8 @@ from llm4cov_assets.learning import dataset
 from llm4cov_assets.learning.dataset import AcceptedPair, examples
 from llm4cov_assets.policy import tokens as t
 from llm4cov_assets.policy.base import State
+from llm4cov_assets.policy.compact import ANSWER_TOKENS
+from llm4cov_assets.policy.grammar import Shape, first_error
 from llm4cov_assets.policy.stimulus import Burst, Drive, Program, Reset, Segment, from_goal, render
 from sim.design import Design, SourceFile
 from sim.elaborate import analyse
@@ -120,6 +122,18 @@ def test_variants_differ_and_equal_arguments_give_equal_rows():
     assert {row.count("g1") for row in rows["prompt"]} == {0, 1}, "goals are subset"
     assert rows.equals(examples([pair([a, b], [])], 8, 0, 512)[0])
     assert not rows.equals(examples([pair([a, b], [])], 8, 1, 512)[0])
+
+
+def test_answers_are_legal_under_the_grammar():
+    (_, a), (_, b) = aimed(0xA5), aimed(0x3C)
+    long = Segment(b.goal, (*b.actions, Drive((), 700)))
+    rows, _ = examples([pair([BURST] * 6 + [a, long], [])], 20, 0, 512)
+    widths = {port.width for port in analyse(DESIGN).interface.data_inputs if port.width < 64}
+    assert widths == {1, 8}
+    for row in rows.iter_rows(named=True):
+        words = row["prompt"].split(" g0 ")[0].split()[1:]
+        shape = Shape({a: {"w1": 1, "h2": 8}[w] for a, w in zip(words[::2], words[1::2], strict=True)}, 2)
+        assert first_error(t.encode(row["completion"]), shape, ANSWER_TOKENS) is None
 
 
 def test_a_burst_alone_gives_one_row():
