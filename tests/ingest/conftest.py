@@ -1,4 +1,4 @@
-"""One simulator for the tests of designs: the runtime is compiled once."""
+"""What the tests of designs share: a simulator, empty homes, and the linter."""
 
 from __future__ import annotations
 
@@ -15,8 +15,14 @@ from sim.toolchain import find_toolchain
 
 
 @pytest.fixture(scope="session")
-def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
-    with Simulator(Path(tmp_path_factory.mktemp("home")), workers=2) as found:
+def warm_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One home for all tests that build: the runtime is compiled once."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="session")
+def simulator(warm_home: Path) -> Iterator[Simulator]:
+    with Simulator(warm_home, workers=2) as found:
         yield found
 
 
