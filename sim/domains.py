@@ -26,7 +26,9 @@ class Domain(NamedTuple):
     @property
     def only_bits(self) -> bool:
         """Whether the known bits alone describe it."""
-        return not self.excluded and self.low == self.value and self.high == self.value | (mask(self.width) & ~self.fixed)
+        return (
+            not self.excluded and self.low == self.value and self.high == self.value | (mask(self.width) & ~self.fixed)
+        )
 
     @property
     def is_full(self) -> bool:
@@ -38,7 +40,11 @@ class Domain(NamedTuple):
 
     def meet(self, other: Domain) -> Domain | None:
         """The values in both; None when there are none."""
-        if other == self or other.is_full:
+        if self.low == self.high:
+            return self if other.has(self.low) else None
+        if other.low == other.high:
+            return other if self.has(other.low) else None
+        if other.is_full or other == self:
             return self
         if self.fixed & other.fixed & (self.value ^ other.value):
             return None
@@ -53,6 +59,8 @@ class Domain(NamedTuple):
 
     def within(self, other: Domain) -> bool:
         """Whether every value is in `other` (may say no where the answer is yes)."""
+        if self.low == self.high:
+            return other.has(self.low)
         if other.low > self.low or other.high < self.high or (self.fixed & other.fixed) != other.fixed:
             return False
         if self.value & other.fixed != other.value:
@@ -91,6 +99,10 @@ class Domain(NamedTuple):
 
 def build(width: int, low: int, high: int, fixed: int, value: int, excluded: frozenset[int]) -> Domain | None:
     """The domain of these conditions, with tight bounds; None when it is empty."""
+    if not fixed and not excluded:
+        if low > high:
+            return None
+        return Domain(width, low, high, mask(width), low) if low == high else Domain(width, low, high)
     while True:
         if fixed:
             up = _next_match(low, fixed, value, width)

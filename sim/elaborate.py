@@ -11,11 +11,11 @@ from pyslang import ast
 
 from sim.conditions import BranchCondition, Step
 from sim.design import Design, DesignError
-from sim.domains import exactly
 from sim.domains import bits as some_bits
+from sim.domains import exactly
 from sim.expressions import Expression, Signal
+from sim.frames import Memory
 from sim.justify import Literal
-from sim.lowering import Memory
 from sim.netlist import Netlist, flatten, path_texts
 from sim.paths import Planner
 from sim.slang import elaborate, first_problem
@@ -190,7 +190,9 @@ def _width(found: Signal | Memory) -> int:
     return sum(s.width for s in found.elements) if isinstance(found, Memory) else found.width
 
 
-RESET_NAME = re.compile(r"(^|_)(a|s|n|i|h|p|sys|sync|async)*(rst|reset|resetn|rstn|nrst|nreset)(n|b|p|h)?(_|$|\d)", re.IGNORECASE)
+RESET_NAME = re.compile(
+    r"(^|_)(a|s|n|i|h|p|sys|sync|async)*(rst|reset|resetn|rstn|nrst|nreset)(n|b|p|h)?(_|$|\d)", re.IGNORECASE
+)
 """Names by which people call a reset: it decides between candidates, never against the structure."""
 
 
@@ -224,7 +226,10 @@ def _control(netlist: Netlist, design: Design, inputs: set[str]) -> tuple[tuple[
         name, low = design.reset.lstrip("!~"), design.reset[0] in "!~"
         if name not in inputs:
             raise DesignError(f"{design.name}: design.toml names the reset {name!r}, which is not an input of the top")
-        resets = [Reset(name, low, name not in asynchronous), *(r for r in resets if r.port != name and not r.synchronous)]
+        resets = [
+            Reset(name, low, name not in asynchronous),
+            *(r for r in resets if r.port != name and not r.synchronous),
+        ]
     if design.clock:
         if design.clock not in inputs:
             raise DesignError(f"{design.name}: design.toml names the clock {design.clock!r}, not an input of the top")
@@ -271,5 +276,10 @@ def _sources(expression: Expression | None, direct: bool = True, depth: int = 0)
     elif expression.op in ("and", "or") and expression.width == 1:
         for argument in expression.args:
             yield from _sources(argument, direct, depth + 1)
-    elif expression.op == "eq" and expression.args[1].is_const and expression.width == 1 and expression.args[0].width == 1:
+    elif (
+        expression.op == "eq"
+        and expression.args[1].is_const
+        and expression.width == 1
+        and expression.args[0].width == 1
+    ):
         yield from _sources(expression.args[0], direct == bool(expression.args[1].value), depth + 1)

@@ -31,13 +31,16 @@ class Exploration:
     cycle in which it held. Deterministic.
     """
 
-    def __init__(self, interpreter: Interpreter, start: Values, driver_of: DriverOf, roots: Iterable[Expression]) -> None:
+    def __init__(
+        self, interpreter: Interpreter, start: Values, driver_of: DriverOf, roots: Iterable[Expression]
+    ) -> None:
         self.interpreter = interpreter
         self.arrivals: list[tuple[Values, Visit | None]] = []
         self.known: dict[Values, int] = {}
         self.hits: dict[int, Visit] = {}
         self.cycles = 0
         self._random = Random(0)
+        self._plans: dict[tuple[Values, ...], None] = {}
         self._values = _dictionary(interpreter.inputs, driver_of, roots)
         self._masks: dict[tuple[int, Domain], int] = {}
         self._by_value: list[dict[int, int]] = [{} for _ in interpreter.registers]
@@ -84,18 +87,40 @@ class Exploration:
             new += self._arrive(state, visit)
         return new
 
+    def perform(self, cycles: Sequence[Values]) -> None:
+        """Run a plan from reset and some idle cycles after it, and keep it to be tried again elsewhere."""
+        self.run(0, [*cycles, *[self.idle] * 8])
+        if len(cycles) <= 2 * RUN_CYCLES and tuple(cycles) not in self._plans:
+            self._plans[tuple(cycles)] = None
+
     def wander(self, cycles: int) -> None:
-        """Random runs from visited states, the later ones more often, with the design's own constants as values."""
+        """Random runs from visited states, the later ones more often.
+
+        In turn: what plans did, several in a row or one again and again; inputs that hold; inputs that change, each
+        at its own pace, to values that the design compares with.
+        """
         random = self._random
         end = self.cycles + cycles
+        turn = 0
         while self.cycles < end:
             size = len(self.arrivals)
             number = 0 if random.random() < 0.2 else int(size * random.random() ** 0.4) % size
-            plan = [(random.choice((1, 1, 2, 4, 16)), values, random.random()) for values in self._values]
+            turn += 1
+            if turn % 3 == 0 and self._plans:
+                plans = list(self._plans)
+                again = random.random() < 0.5
+                chosen = [random.choice(plans)] * random.randint(2, 16) if again else random.choices(plans, k=4)
+                self.run(number, [values for cycles in chosen for values in cycles][: 8 * RUN_CYCLES])
+                continue
+            if turn % 3 == 1:
+                held = tuple(random.choice(values) for values in self._values)
+                self.run(number, [held] * RUN_CYCLES)
+                continue
+            plan = [(random.choice((1, 1, 2, 4, 16)), values) for values in self._values]
             current = [random.choice(values) if random.random() < 0.5 else 0 for values in self._values]
             inputs: list[Values] = []
             for _ in range(RUN_CYCLES):
-                for i, (pace, values, _) in enumerate(plan):
+                for i, (pace, values) in enumerate(plan):
                     if random.random() * pace < 1:
                         current[i] = random.choice(values)
                 inputs.append(tuple(current))

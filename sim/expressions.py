@@ -94,7 +94,11 @@ class Expressions:
     def slice(self, a: Expression, high: int, low: int) -> Expression:
         """Bits high..low of `a`; bits outside it are 0."""
         if low < 0:
-            return self.concat([self.slice(a, high, 0), self.const(0, -low)]) if high >= 0 else self.const(0, high - low + 1)
+            return (
+                self.concat([self.slice(a, high, 0), self.const(0, -low)])
+                if high >= 0
+                else self.const(0, high - low + 1)
+            )
         if low >= a.width:
             return self.const(0, high - low + 1)
         if high >= a.width:
@@ -216,7 +220,7 @@ class Expressions:
                 return b if b.value else a
             if op == "xor" and b.value in (0, ones):
                 return self.not_(a) if b.value else a
-        if a.op == "not" and a.args[0] is b or b.op == "not" and b.args[0] is a:
+        if (a.op == "not" and a.args[0] is b) or (b.op == "not" and b.args[0] is a):
             return self.const(0 if op == "and" else ones, a.width)
         return self._make(op, a.width, (a, b))
 
@@ -287,12 +291,24 @@ class Expressions:
             if op == "udiv" and b.value.bit_count() == 1:
                 op, b = "lshr", self.const(b.value.bit_length() - 1, b.width)
             if op == "umod" and b.value.bit_count() == 1:
-                return self.zext(self.slice(a, b.value.bit_length() - 2, 0), a.width) if b.value > 1 else self.const(0, a.width)
+                return (
+                    self.zext(self.slice(a, b.value.bit_length() - 2, 0), a.width)
+                    if b.value > 1
+                    else self.const(0, a.width)
+                )
             if op == "shl":
                 shift = min(b.value, a.width)
-                return self.concat([self.slice(a, a.width - 1 - shift, 0), self.const(0, shift)]) if shift < a.width else self.const(0, a.width)
+                return (
+                    self.concat([self.slice(a, a.width - 1 - shift, 0), self.const(0, shift)])
+                    if shift < a.width
+                    else self.const(0, a.width)
+                )
             if op == "lshr":
-                return self.zext(self.slice(a, a.width - 1, b.value), a.width) if b.value < a.width else self.const(0, a.width)
+                return (
+                    self.zext(self.slice(a, a.width - 1, b.value), a.width)
+                    if b.value < a.width
+                    else self.const(0, a.width)
+                )
             if op == "ashr":
                 return self.sext(self.slice(a, a.width - 1, min(b.value, a.width - 1)), a.width)
         return self._make(op, a.width, (a, b))
@@ -346,7 +362,7 @@ class Expressions:
             case "eq":
                 return self.eq(*args)
             case "ult" | "slt":
-                return self.less(*args, is_signed=node.op == "slt")
+                return self.less(args[0], args[1], node.op == "slt")
             case "redand" | "redor" | "redxor":
                 return self.reduce(node.op, args[0])
             case _:

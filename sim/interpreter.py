@@ -82,7 +82,7 @@ class Interpreter:
             stack.pop()
             self._open.discard(node.number)
             source = self._source(node)
-            if self._uses.get(node.number, 2) > 1 and not source.isalnum() or len(source) > MAX_INLINE:
+            if (self._uses.get(node.number, 2) > 1 and not source.isalnum()) or len(source) > MAX_INLINE:
                 name = f"t{node.number}"
                 self._lines.append(f" {name} = {source}")
                 source = name

@@ -7,7 +7,7 @@ needs a choice of values is tried with a few boundary values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sim.domains import FALSE, TRUE, Domain, between, bits, build, exactly, other_than, shifted
 from sim.evaluation import DriverOf, Evaluator
@@ -15,7 +15,6 @@ from sim.expressions import Expression, Expressions, Signal, mask, signed
 
 Literal = tuple[Expression, Domain]
 Cube = dict[Signal, Domain]
-Evaluate = Callable[[Expression], Domain]
 MAX_CHOICES = 4
 
 
@@ -59,7 +58,7 @@ class Solver:
                     evaluator = Evaluator(cube, self.driver_of)
                 continue
             best: list[Literal] | None = None
-            for alternative in self._expand(node, domain, evaluator.of):
+            for alternative in self._expand(node, domain, evaluator):
                 if all((v := values.of(e).single) is not None and d.has(v) for e, d in alternative) and (
                     best is None or _cost(alternative) < _cost(best)
                 ):
@@ -90,7 +89,7 @@ class Solver:
                         self.work += evaluator.work
                         evaluator = Evaluator(cube, self.driver_of)
                     continue
-                alternatives = self._expand(node, domain, evaluator.of)
+                alternatives = self._expand(node, domain, evaluator)
                 if not alternatives:
                     return
                 if len(alternatives) == 1:
@@ -105,7 +104,7 @@ class Solver:
             # the others may have been decided in the meantime; branch where there is least to choose from
             best: tuple[int, list[list[Literal]]] | None = None
             for i, (node, domain) in enumerate(waiting):
-                alternatives = self._expand(node, domain, evaluator.of)
+                alternatives = self._expand(node, domain, evaluator)
                 if not alternatives:
                     return
                 if best is None or len(alternatives) < len(best[1]):
@@ -141,28 +140,28 @@ class Solver:
                 todo.append((driver, new))
         return True
 
-    def _expand(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _expand(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         """Alternatives, each a conjunction of literals that implies `node` in `domain`. Empty: impossible."""
-        known = evaluate(node)
-        wanted = known.meet(domain)
+        found = known.of(node)
+        wanted = found.meet(domain)
         if wanted is None:
             return []
-        if known.within(domain):
+        if found.within(domain):
             return [[]]
         expand = _RULES.get(node.op)
         if expand is None:
             if node.op == "unknown":
                 self.reason = "it depends on something that is not followed"
                 return []
-            return self._choose_operand(node, wanted, evaluate)
-        return expand(self, node, domain if domain.only_bits else wanted, evaluate)
+            return self._choose_operand(node, wanted, known)
+        return expand(self, node, domain if domain.only_bits else wanted, known)
 
     # one rule for each operator
 
-    def _signal(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _signal(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         return [[(node, domain)]]
 
-    def _slice(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _slice(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         inner, low = node.args[0], node.low
         if domain.only_bits:
             found = bits(inner.width, domain.fixed << low, domain.value << low)
@@ -170,9 +169,9 @@ class Solver:
         if node.high == inner.width - 1 and not domain.excluded and not domain.fixed:
             found = between(inner.width, domain.low << low, domain.high << low | mask(low))
             return [[(inner, found)]] if found else []
-        return [[(node, exactly(node.width, v))] for v in self._values(node, domain, evaluate)]
+        return [[(node, exactly(node.width, v))] for v in self._values(node, domain, known)]
 
-    def _concat(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _concat(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         if domain.only_bits:
             literals: list[Literal] = []
             base = node.width
@@ -187,7 +186,7 @@ class Solver:
         head = node.args[0]
         rest = self.x.concat(node.args[1:])
         if domain.fixed:
-            return [[(node, exactly(node.width, v))] for v in self._values(node, domain, evaluate)]
+            return [[(node, exactly(node.width, v))] for v in self._values(node, domain, known)]
         result: list[list[Literal]] = []
         low_head, high_head = domain.low >> rest.width, domain.high >> rest.width
         low_rest, high_rest = domain.low & mask(rest.width), domain.high & mask(rest.width)
@@ -217,35 +216,35 @@ class Solver:
                     result.append([(head, head_domain), (rest, without)])
         return [[literal for literal in r if not literal[1].is_full] for r in result]
 
-    def _ite(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _ite(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         condition, then, other = node.args
         result: list[list[Literal]] = []
         for branch, wanted in ((then, TRUE), (other, FALSE)):
-            if evaluate(condition).meet(wanted) is None:
+            if known.of(condition).meet(wanted) is None:
                 continue
-            found = evaluate(branch)
+            found = known.of(branch)
             if found.meet(domain) is None:
                 continue
-            literals: list[Literal] = [] if evaluate(condition).within(wanted) else [(condition, wanted)]
+            literals: list[Literal] = [] if known.of(condition).within(wanted) else [(condition, wanted)]
             if not found.within(domain):
                 literals.append((branch, domain))
             result.append(literals)
         # where one branch needs nothing further it is the shorter way
         return sorted(result, key=len)
 
-    def _not(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _not(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         return [[(node.args[0], domain.inverted())]]
 
-    def _and(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _and(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         a, b = node.args
         if node.width == 1:
             if domain.low:
                 return [[(a, TRUE), (b, TRUE)]]
-            return [[(e, FALSE)] for e in (a, b) if evaluate(e).has(0)]
+            return [[(e, FALSE)] for e in (a, b) if known.of(e).has(0)]
         if not domain.only_bits:
-            return [[(node, exactly(node.width, v))] for v in self._values(node, domain, evaluate)]
+            return [[(node, exactly(node.width, v))] for v in self._values(node, domain, known)]
         ones, zeros = domain.value, domain.fixed & ~domain.value
-        known_a, known_b = evaluate(a), evaluate(b)
+        known_a, known_b = known.of(a), known.of(b)
         zeros &= ~(known_a.fixed & ~known_a.value) & ~(known_b.fixed & ~known_b.value)
         both: list[Literal] = []
         if ones:
@@ -264,31 +263,31 @@ class Solver:
             result.append(literals)
         return result
 
-    def _or(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _or(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         a, b = node.args
         if node.width == 1:
             if not domain.low:
                 return [[(a, FALSE), (b, FALSE)]]
-            return [[(e, TRUE)] for e in (a, b) if evaluate(e).has(1)]
+            return [[(e, TRUE)] for e in (a, b) if known.of(e).has(1)]
         return [[(self.x.and_(self.x.not_(a), self.x.not_(b)), domain.inverted())]]
 
-    def _xor(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _xor(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         a, b = node.args
-        if evaluate(b).single is None:
+        if known.of(b).single is None:
             a, b = b, a
-        known = evaluate(b).single
-        if known is not None and domain.only_bits:
-            found = bits(a.width, domain.fixed, domain.value ^ known)
+        value = known.of(b).single
+        if value is not None and domain.only_bits:
+            found = bits(a.width, domain.fixed, domain.value ^ value)
             return [[(a, found)]] if found else []
         result: list[list[Literal]] = []
-        for v in self._values(node, domain, evaluate):
-            for w in self._values(b, evaluate(b), evaluate):
+        for v in self._values(node, domain, known):
+            for w in self._values(b, known.of(b), known):
                 result.append([(b, exactly(b.width, w)), (a, exactly(a.width, v ^ w))])
         return result[: 2 * MAX_CHOICES]
 
-    def _eq(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _eq(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         a, b = node.args
-        known_a, known_b = evaluate(a), evaluate(b)
+        known_a, known_b = known.of(a), known.of(b)
         if known_b.single is None:
             a, b, known_a, known_b = b, a, known_b, known_a
         single = known_b.single
@@ -298,24 +297,24 @@ class Solver:
             common = known_a.meet(known_b)
             if common is None:
                 return []
-            values = dict.fromkeys([*self._values(a, common, evaluate), *self._values(b, common, evaluate)])
+            values = dict.fromkeys([*self._values(a, common, known), *self._values(b, common, known)])
             return [[(a, exactly(a.width, v)), (b, exactly(b.width, v))] for v in list(values)[:MAX_CHOICES]]
         if single is not None:
             other = other_than(a.width, single)
             return [[(a, other)]] if other else []
         result: list[list[Literal]] = []
         for p, q in ((a, b), (b, a)):
-            for v in self._values(p, evaluate(p), evaluate)[:2]:
+            for v in self._values(p, known.of(p), known)[:2]:
                 other = other_than(q.width, v)
                 if other:
                     result.append([(p, exactly(p.width, v)), (q, other)])
         return result
 
-    def _less(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _less(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         a, b = node.args
         is_signed = node.op == "slt"
-        low_a, high_a = _bounds(evaluate(a), is_signed)
-        low_b, high_b = _bounds(evaluate(b), is_signed)
+        low_a, high_a = _bounds(known.of(a), is_signed)
+        low_b, high_b = _bounds(known.of(b), is_signed)
         width = a.width
         least, most = (-(1 << width - 1), (1 << width - 1) - 1) if is_signed else (0, mask(width))
         # a < b exactly if there is k with a <= k < b; a >= b exactly if there is k with b <= k <= a
@@ -331,35 +330,35 @@ class Solver:
             for e, low, high in (first, second):
                 ranges = _unsigned_ranges(low, high, width) if is_signed else [(low, high)]
                 found = [d for r in ranges if (d := between(width, *r)) is not None]
-                found = [d for d in found if evaluate(e).meet(d) is not None]
+                found = [d for d in found if known.of(e).meet(d) is not None]
                 options = [[*o, (e, d)] for o in options for d in found]
             result += options
-        unique = {tuple((e.number, d) for e, d in r if not evaluate(e).within(d)): r for r in result}
+        unique = {tuple((e.number, d) for e, d in r if not known.of(e).within(d)): r for r in result}
         return list(unique.values())[:MAX_CHOICES]
 
-    def _redor(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _redor(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         inner = node.args[0]
         found = other_than(inner.width, 0) if domain.low else exactly(inner.width, 0)
         return [[(inner, found)]] if found else []
 
-    def _redand(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _redand(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         inner = node.args[0]
         ones = mask(inner.width)
         found = exactly(inner.width, ones) if domain.low else other_than(inner.width, ones)
         return [[(inner, found)]] if found else []
 
-    def _redxor(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _redxor(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         inner = node.args[0]
-        known = evaluate(inner)
-        values = [v for v in (*known.samples(), known.low ^ 1) if known.has(v) and v.bit_count() & 1 == domain.low]
+        inside = known.of(inner)
+        values = [v for v in (*inside.samples(), inside.low ^ 1) if inside.has(v) and v.bit_count() & 1 == domain.low]
         return [[(inner, exactly(inner.width, v))] for v in dict.fromkeys(values)][:MAX_CHOICES]
 
-    def _sext(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _sext(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         inner = node.args[0]
         offset = (1 << node.width) - (1 << inner.width)
         top = 1 << inner.width - 1
         if domain.fixed and domain.single is None:
-            values = self._values(node, domain, evaluate)
+            values = self._values(node, domain, known)
             return [[(inner, exactly(inner.width, v & mask(inner.width)))] for v in values]
         result: list[list[Literal]] = []
         for low, high, shift in ((0, top - 1, 0), (offset + top, mask(node.width), offset)):
@@ -371,20 +370,20 @@ class Solver:
                     result.append([(inner, found)])
         return result
 
-    def _add(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _add(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         a, b = node.args
-        if node.op == "add" and evaluate(b).single is None and evaluate(a).single is not None:
+        if node.op == "add" and known.of(b).single is None and known.of(a).single is not None:
             a, b = b, a
-        single = evaluate(b).single
+        single = known.of(b).single
         if single is not None:
             offset = -single if node.op == "add" else single
-            return [[(a, d)] for d in shifted(domain, offset) if evaluate(a).meet(d) is not None]
-        if node.op == "sub" and evaluate(a).single is not None:
+            return [[(a, d)] for d in shifted(domain, offset) if known.of(a).meet(d) is not None]
+        if node.op == "sub" and known.of(a).single is not None:
             # a - b = v exactly if b = a - v = ~v + a + 1
-            return [[(b, d)] for d in shifted(domain.inverted(), evaluate(a).low + 1)]
+            return [[(b, d)] for d in shifted(domain.inverted(), known.of(a).low + 1)]
         result: list[list[Literal]] = []
         for fixed, other in ((b, a), (a, b)):
-            for v in self._values(fixed, evaluate(fixed), evaluate)[:2]:
+            for v in self._values(fixed, known.of(fixed), known)[:2]:
                 if node.op == "add" or fixed is b:
                     parts = shifted(domain, -v if node.op == "add" else v)
                 else:
@@ -392,44 +391,44 @@ class Solver:
                 result += [[(fixed, exactly(fixed.width, v)), (other, d)] for d in parts]
         return result
 
-    def _mul(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _mul(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         a, b = node.args
-        if evaluate(b).single is None:
+        if known.of(b).single is None:
             a, b = b, a
-        factor = evaluate(b).single
+        factor = known.of(b).single
         if factor is None:
-            return self._choose_operand(node, domain, evaluate)
+            return self._choose_operand(node, domain, known)
         found: dict[int, None] = {}
         for v in (*domain.samples(), -(-domain.low // factor) * factor if factor else 0):
             if factor and domain.has(v) and v % factor == 0:
                 found[v // factor] = None
-        return [[(a, exactly(a.width, v))] for v in found if evaluate(a).has(v)]
+        return [[(a, exactly(a.width, v))] for v in found if known.of(a).has(v)]
 
-    def _udiv(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _udiv(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         a, b = node.args
-        divisor = evaluate(b).single
+        divisor = known.of(b).single
         if divisor is None or divisor == 0:
-            return self._choose_operand(node, domain, evaluate)
+            return self._choose_operand(node, domain, known)
         if node.op == "udiv":
-            values = [domain] if not domain.excluded and not domain.fixed or domain.single is not None else []
+            values = [domain] if (not domain.excluded and not domain.fixed) or domain.single is not None else []
             ranges = [(d.low * divisor, d.high * divisor + divisor - 1) for d in values]
             ranges = ranges or [(v * divisor, v * divisor + divisor - 1) for v in domain.samples()]
         else:
             ranges = [(v + k * divisor, v + k * divisor) for v in domain.samples() if v < divisor for k in (0, 1)]
-        return [[(a, d)] for r in ranges if (d := between(a.width, *r)) is not None and evaluate(a).meet(d) is not None]
+        return [[(a, d)] for r in ranges if (d := between(a.width, *r)) is not None and known.of(a).meet(d) is not None]
 
-    def _choose_operand(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[list[Literal]]:
+    def _choose_operand(self, node: Expression, domain: Domain, known: Evaluator) -> list[list[Literal]]:
         """Any other operator on two operands: fix one of them and see what the operator becomes."""
         a, b = node.args
         result: list[list[Literal]] = []
         for i, operand in ((1, b), (0, a)):
-            known = evaluate(operand)
-            if known.single is not None:
+            inside = known.of(operand)
+            if inside.single is not None:
                 if operand.is_const:
                     continue
-                values = [known.low]
+                values = [inside.low]
             else:
-                values = self._values(operand, known, evaluate)
+                values = self._values(operand, inside, known)
             for v in values:
                 constant = self.x.const(v, operand.width)
                 rest = self.x.arithmetic(node.op, *((a, constant) if i else (constant, b)))
@@ -440,14 +439,23 @@ class Solver:
                 return result
         return result
 
-    def _values(self, node: Expression, domain: Domain, evaluate: Evaluate) -> list[int]:
+    def _values(self, node: Expression, domain: Domain, known: Evaluator) -> list[int]:
         """A few values of `domain` to try for `node`, the likeliest first."""
         found: dict[int, None] = {}
-        known = evaluate(node)
-        if node.signal is not None and node.signal in self.likely:
-            found.update(dict.fromkeys(self.likely[node.signal].samples()))
+        inside = known.of(node)
+        if not node.is_const and inside.single is None:
+            found.update(dict.fromkeys(self._likely(node, known).samples()))
         found.update(dict.fromkeys(domain.samples()))
-        return [v for v in found if domain.has(v) and known.has(v)][:MAX_CHOICES]
+        return [v for v in found if domain.has(v) and inside.has(v)][:MAX_CHOICES]
+
+    def _likely(self, node: Expression, known: Evaluator) -> Domain:
+        """What is known of `node` if registers without a domain have the values after reset."""
+        if node.signal is not None and node.signal.kind != "wire":
+            return self.likely.get(node.signal) or known.of(node)
+        evaluator = Evaluator({**self.likely, **known.domains}, self.driver_of)
+        found = evaluator.of(node)
+        self.work += evaluator.work
+        return found
 
 
 def _cost(literals: Sequence[Literal]) -> int:

@@ -18,7 +18,7 @@ HEADER_SUFFIXES = (".vh", ".svh")
 SPECIFICATION_SUFFIXES = (".md", ".txt")
 SETTINGS_FILE = "design.toml"
 
-_KEYS = {
+_KEYS: dict[str, type | tuple[type, ...]] = {
     "name": str, "top": str, "split": str, "sources": list, "include_dirs": list, "defines": (dict, list),
     "parameters": dict, "clock": str, "reset": str, "targets": dict, "spec": str,
 }  # fmt: skip

@@ -3,77 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyslang
 from pyslang import ast
 
 from sim.expressions import Expression, Expressions, Signal, mask
+from sim.frames import Condition, Frame, Memory, UnsupportedError
 from sim.slang import Elaboration
 
 MAX_ELEMENTS = 64
 """Unpacked arrays and dynamic selects with more elements than this are not followed."""
 
 
-class UnsupportedError(Exception):
-    """A construct that the analysis does not follow; the message names it."""
-
-
-@dataclass(eq=False)
-class Memory:
-    """An unpacked array of one dimension: element i has index first + i * step."""
-
-    elements: list[Signal]
-    left: int
-    right: int
-
-    def position(self, index: int) -> int:
-        return index - self.left if self.left <= self.right else self.left - index
-
-    @property
-    def indices(self) -> range:
-        step = 1 if self.left <= self.right else -1
-        return range(self.left, self.right + step, step)
-
-
-@dataclass(eq=False)
-class Condition:
-    """One source condition on the way to a branch: `expression` is true (or false), written `text`."""
-
-    expression: Expression
-    wanted: bool
-    text: str
-
-
-@dataclass
-class Frame:
-    """Where symbolic execution of one process stands.
-
-    values: variables as the following statements read them; following: what non-blocking assignments leave for after
-    the clock edge; written: bits that the process assigns; path: the conditions that hold here; left: whether a
-    return, break or continue has been taken.
-    """
-
-    values: dict[Signal, Expression] = field(default_factory=lambda: {})
-    following: dict[Signal, Expression] = field(default_factory=lambda: {})
-    written: dict[Signal, int] = field(default_factory=lambda: {})
-    path: tuple[Condition, ...] = ()
-    left: Expression | None = None
-    depth: int = 0
-
-    def copy(self) -> Frame:
-        return Frame(dict(self.values), dict(self.following), self.written, self.path, self.left, self.depth)
-
-
-Target = tuple[Expression | None, Signal, int, int]
-"""Condition (None: always), signal, lowest bit, width."""
-
-
 class Lowering:
     """Lowers expressions of one elaborated design. `record` is told of every branch point on the way.
 
-    The statements module derives from this class to follow processes.
+    `Targets` adds assignments and `Processes` statements.
     """
 
     def __init__(self, elaboration: Elaboration) -> None:
@@ -109,7 +55,10 @@ class Lowering:
         }
         self._references: list[Any] = []
 
-    # what the statements module provides
+    # what the modules of targets and processes provide
+
+    def assign(self, target: Any, value: Expression, frame: Frame, nonblocking: bool) -> None:
+        raise NotImplementedError
 
     def record(self, node: Any, kind: str, frame: Frame, extra: Condition) -> None:
         raise NotImplementedError
@@ -308,7 +257,7 @@ class Lowering:
         start = self._offset(node, frame)
         if isinstance(start, int):
             return self.x.slice(value, start + width - 1, start)
-        positions = list(_positions(start, value.width, width))
+        positions = list(positions_of(start, value.width, width))
         if len(positions) > MAX_ELEMENTS:
             return self.x.slice(self.x.arithmetic("lshr", value, start), width - 1, 0)
         result = self.x.const(0, width)
@@ -321,7 +270,9 @@ class Lowering:
         result = self.x.const(0, memory.elements[0].width)
         for number, signal in zip(memory.indices, memory.elements, strict=True):
             if 0 <= number <= mask(index.width):
-                result = self.x.ite(self.x.eq(index, self.x.const(number, index.width)), self.read(signal, frame), result)
+                result = self.x.ite(
+                    self.x.eq(index, self.x.const(number, index.width)), self.read(signal, frame), result
+                )
         return result
 
     def _offset(self, node: Any, frame: Frame) -> int | Expression:
@@ -381,7 +332,7 @@ class Lowering:
         literal = item
         while isinstance(literal, ast.ConversionExpression):
             literal = literal.operand
-        bits = literal.value if isinstance(literal, ast.IntegerLiteral) else None
+        bits: Any = literal.value if isinstance(literal, ast.IntegerLiteral) else None
         if isinstance(literal, ast.NamedValueExpression) and isinstance(literal.symbol, ast.ParameterSymbol):
             bits = literal.symbol.value.value
         if isinstance(bits, pyslang.SVInt) and bits.hasUnknown:
@@ -443,15 +394,10 @@ class Lowering:
             return self.false
         raise UnsupportedError(f"{name} is not followed")
 
-    # assignments
-
     def _assignment(self, node: ast.AssignmentExpression, frame: Frame) -> Expression:
         if isinstance(node.right, ast.EmptyArgumentExpression):
             raise UnsupportedError("an output connection is not an expression")
-        if node.isCompound:
-            value = self._compound(node, frame)
-        else:
-            value = self.lower(node.right, frame)
+        value = self._compound(node, frame) if node.isCompound else self.lower(node.right, frame)
         self.assign(node.left, value, frame, nonblocking=node.isNonBlocking)
         return value
 
@@ -462,80 +408,6 @@ class Lowering:
             return self.lower(node.right, frame)
         finally:
             self._references.pop()
-
-    def assign(self, target: Any, value: Expression, frame: Frame, nonblocking: bool) -> None:
-        """Assign `value` to the source expression `target`."""
-        while isinstance(target, ast.ConversionExpression):
-            target = target.operand
-        if isinstance(target, ast.ConcatenationExpression):
-            high = value.width
-            for part in target.operands:
-                width = part.type.bitWidth
-                self.assign(part, self.x.slice(value, high - 1, high - width), frame, nonblocking)
-                high -= width
-            return
-        if isinstance(target, ast.ValueExpressionBase):
-            found = self.lookup(target.symbol)
-            if isinstance(found, Memory):
-                high = value.width
-                for signal in found.elements:
-                    high -= signal.width
-                    self._write(signal, 0, signal.width, self.x.slice(value, high + signal.width - 1, high), None, frame, nonblocking)
-                return
-        for condition, signal, low, width in self.targets(target, frame):
-            self._write(signal, low, width, value, condition, frame, nonblocking)
-
-    def targets(self, node: Any, frame: Frame) -> list[Target]:
-        """The bits that an assignment to `node` may change."""
-        width = node.type.bitWidth
-        if isinstance(node, ast.ValueExpressionBase):
-            found = self.lookup(node.symbol)
-            if isinstance(found, Memory):
-                raise UnsupportedError("a select over several elements of an array is not followed")
-            return [(None, found, 0, found.width)]
-        if not isinstance(node, ast.ElementSelectExpression | ast.RangeSelectExpression | ast.MemberAccessExpression):
-            raise UnsupportedError("this assignment target is not followed")
-        base = node.value
-        if isinstance(node, ast.ElementSelectExpression) and isinstance(base, ast.ValueExpressionBase):
-            found = self.lookup(base.symbol)
-            if isinstance(found, Memory):
-                return self._element_targets(found, self.lower(node.selector, frame))
-        start = self._offset(node, frame)
-        result: list[Target] = []
-        for condition, signal, low, base_width in self.targets(base, frame):
-            if isinstance(start, int):
-                if 0 <= start < base_width:
-                    result.append((condition, signal, low + start, min(width, base_width - start)))
-                continue
-            positions = list(_positions(start, base_width, width))
-            if len(positions) > MAX_ELEMENTS:
-                raise UnsupportedError(f"a write to one of {len(positions)} places is not followed")
-            for position in positions:
-                here = self.x.eq(start, self.x.const(position, start.width))
-                both = here if condition is None else self.x.and_(condition, here)
-                result.append((both, signal, low + position, width))
-        return result
-
-    def _element_targets(self, memory: Memory, index: Expression) -> list[Target]:
-        result: list[Target] = []
-        for number, signal in zip(memory.indices, memory.elements, strict=True):
-            if 0 <= number <= mask(index.width):
-                here = self.x.eq(index, self.x.const(number, index.width))
-                if not (here.is_const and here.value == 0):
-                    result.append((None if here.is_const else here, signal, 0, signal.width))
-        return result
-
-    def _write(
-        self, signal: Signal, low: int, width: int, value: Expression, condition: Expression | None, frame: Frame,
-        nonblocking: bool,
-    ) -> None:  # fmt: skip
-        values = frame.following if nonblocking else frame.values
-        old = values.get(signal)
-        if old is None:
-            old = self.x.signal(signal)
-        new = self.x.replace_bits(old, low + width - 1, low, self.x.zext(value, width))
-        values[signal] = new if condition is None else self.x.ite(condition, new, old)
-        frame.written[signal] = frame.written.get(signal, 0) | mask(width) << low
 
 
 def _arithmetic_name(kind: ast.BinaryOperator, is_signed: bool, result_signed: bool) -> str:
@@ -561,7 +433,7 @@ def _arithmetic_name(kind: ast.BinaryOperator, is_signed: bool, result_signed: b
             raise UnsupportedError(f"operator {kind} is not followed")
 
 
-def _positions(start: Expression, total: int, width: int) -> Iterator[int]:
+def positions_of(start: Expression, total: int, width: int) -> Iterator[int]:
     """Lowest bits that a dynamic select of `width` bits may have in a base of `total` bits."""
     step = 1
     if start.op == "concat" and start.args[-1].is_const and start.args[-1].value == 0:

@@ -8,7 +8,7 @@ from typing import Any
 from pyslang import ast
 
 from sim.expressions import Expression, Expressions, Signal, mask
-from sim.lowering import Condition, Frame, Memory, UnsupportedError
+from sim.frames import Condition, Frame, Memory, UnsupportedError
 from sim.processes import BranchPoint, ConstantBranch, Processes
 from sim.slang import Elaboration
 
@@ -205,6 +205,7 @@ class _Builder(Processes):
             events = self.edges(body.timing, frame)
             body = body.stmt
         before = set(self.points)
+        self.first_test = None
         self.clock = "?" if events else ""
         self.note_block(symbol, frame)
         self.execute(body, frame)
@@ -216,19 +217,18 @@ class _Builder(Processes):
         added = [p for key, p in self.points.items() if key not in before]
         registers: list[Signal] = []
         for signal, bits in frame.written.items():
-            value = frame.following.get(signal, frame.values.get(signal))
-            if value is not None:
+            following = frame.following.get(signal, frame.values.get(signal))
+            if following is not None:
                 signal.kind = "register"
                 registers.append(signal)
-                self.drive(signal, bits, value)
-        first = next((p for p in added if p.what in ("if", "elsif") and len(p.paths[:1]) and len(p.paths[0]) == 1), None)
-        self.clocked.append(ClockedProcess(events, first.paths[0][0].expression if first else None, registers, added))
+                self.drive(signal, bits, following)
+        self.clocked.append(ClockedProcess(events, self.first_test, registers, added))
 
     def edges(self, timing: Any, frame: Frame) -> list[tuple[bool, Expression]]:
         controls = timing.events if isinstance(timing, ast.EventListControl) else [timing]
         found: list[tuple[bool, Expression]] = []
         for control in controls:
-            if isinstance(control, ast.SignalEventControl) and control.edge != ast.EdgeKind.None_:
+            if isinstance(control, ast.SignalEventControl) and control.edge != ast.EdgeKind.None_:  # type: ignore[attr-defined]
                 expression = self.x.slice(self.lower(control.expr, frame), 0, 0)
                 found.append((control.edge != ast.EdgeKind.NegEdge, expression))
         return found

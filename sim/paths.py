@@ -14,13 +14,15 @@ from functools import cached_property
 from itertools import islice
 
 from sim.conditions import Constraint, Step
+from sim.constraints import constraints, satisfying
+from sim.distances import Distances
 from sim.domains import FALSE, TRUE, Domain, between, exactly, full
 from sim.evaluation import Evaluator
 from sim.exploration import IDLE_CYCLES, Exploration, Visit
 from sim.expressions import Expression, Signal, mask, signed
+from sim.frames import Condition, Memory
 from sim.interpreter import Interpreter
 from sim.justify import BudgetError, Cube, Literal, Solver
-from sim.lowering import Condition, Memory
 from sim.netlist import Netlist
 
 MAX_CYCLES = 4096
@@ -38,15 +40,14 @@ MOST_LINES = 1500
 WANDER_CYCLES = 4_000
 """Cycles of random runs for a design whose branches are not all found by the first round."""
 RESET_CYCLES = 2
-FAR = 64.0
-"""Distance of a register value that no update seems to lead to."""
 
 State = tuple[tuple[Signal, Domain], ...]
 
 
 @dataclass(eq=False)
 class _Node:
-    """`state`: what registers hold at the start of the cycle; `inputs` hold for `cycles` cycles, then `later` follows."""
+    """`state`: what registers hold at the start of the first cycle; `inputs` hold for `cycles` cycles, then `later`
+    follows. `total` counts the cycles up to the goal."""
 
     state: State
     inputs: State
@@ -69,10 +70,12 @@ class Planner:
         inputs = {port.name: s for port, s in netlist.ports if isinstance(s, Signal) and s.kind == "input"}
         self.ports = _port_names(netlist)
         self.order = {signal: i for i, signal in enumerate(netlist.signals)}
-        self._idle = {inputs[p]: self.x.const(1 - level, 1) for p, level in resets.items() if p in inputs}
-        self._active = {inputs[p]: self.x.const(level, 1) for p, level in resets.items() if p in inputs}
+        levels = {inputs[p]: level for p, level in resets.items() if p in inputs}
+        self._resets = {s: self.x.const(level, 1) for s, level in levels.items()}
+        self._idle = self._with_aliases({s: self.x.const(1 - level, 1) for s, level in levels.items()})
+        self._active = self._with_aliases(self._resets)
         self._memo: dict[int, Expression] = {}
-        self._distances: dict[Signal, _Distances] = {}
+        self._distances: dict[Signal, Distances] = {}
         self._plans: dict[object, Plan] = {}
         self._anywhere = False
         self.after_reset = self._reset_state()
@@ -82,14 +85,32 @@ class Planner:
     def exploration(self) -> Exploration:
         """The states that the design is known to reach."""
         registers = [s for s in self.netlist.signals if s.kind == "register" and s.driver is not None]
-        inputs = [s for s in self.netlist.signals if s.kind == "input" and s not in self._idle]
+        inputs = [s for s in self.netlist.signals if s.kind == "input" and s not in self._resets]
         conditions = [
             [(self.idle(c.expression), c.wanted) for c in path] for point in self.netlist.points for path in point.paths
         ]
         interpreter = Interpreter(registers, inputs, conditions, self._driver)
         start = tuple(self.after_reset[s].single or 0 for s in registers)
-        roots = [d for s in registers if (d := self._driver(s)) is not None] + [e for path in conditions for e, _ in path]
+        roots = [d for s in registers if (d := self._driver(s)) is not None] + [
+            e for path in conditions for e, _ in path
+        ]
         return Exploration(interpreter, start, self._driver, roots)
+
+    def _with_aliases(self, known: dict[Signal, Expression]) -> dict[Signal, Expression]:
+        """`known` and the wires that only pass on another signal or a constant, as most ports of instances do."""
+        result = dict(known)
+        for signal in self.netlist.signals:
+            seen: set[Signal] = set()
+            end = self.x.signal(signal)
+            while (here := end.signal) is not None and here not in seen:
+                seen.add(here)
+                driver = known.get(here) or (here.driver if here.kind == "wire" else None)
+                if driver is None or not (driver.is_const or driver.signal is not None):
+                    break
+                end = driver
+            if end.signal is not signal:
+                result[signal] = end
+        return result
 
     def _driver(self, signal: Signal) -> Expression | None:
         """Next value or value of a signal while no reset is active."""
@@ -97,7 +118,7 @@ class Planner:
 
     def idle(self, node: Expression) -> Expression:
         """`node` with every reset inactive."""
-        return self.x.substitute(node, self._idle, self._memo) if self._idle else node
+        return self.x.substitute(node, self._idle, self._memo)
 
     def under_reset(self, node: Expression) -> Expression:
         """`node` with every reset active."""
@@ -109,9 +130,9 @@ class Planner:
         Without a reset the initial values of the source (or 0) stand, which is right for the first segment only.
         """
         registers = [s for s in self.netlist.signals if s.kind == "register"]
-        if not self._idle:
+        if not self._resets:
             return {s: exactly(s.width, s.initial) for s in registers}
-        levels = {s: exactly(1, e.value) for s, e in self._active.items()}
+        levels = {s: exactly(1, e.value) for s, e in self._resets.items()}
         zeros = {s: exactly(s.width, 0) for s in self.netlist.signals if s.kind == "input" and s not in levels}
         state: dict[Signal, Domain] = {s: full(s.width) for s in registers}
         for _ in range(RESET_CYCLES):
@@ -212,8 +233,7 @@ class Planner:
                         low = 0 if c.low is None else c.low - offset
                         values[signal] = values[signal] | satisfying(c, signal.width) << low
             cycles += [tuple(values.values())] * step.cycles
-        self.exploration.run(0, cycles)
-        self.exploration.run(0, [*cycles, *[self.exploration.idle] * 8])
+        self.exploration.perform(cycles)
 
     def _plan(self, literals: Sequence[Literal], work: int) -> Plan:
         wanted = [(self.idle(e), d) for e, d in literals]
@@ -239,7 +259,7 @@ class Planner:
         if any(e.is_const and not d.has(e.value) for e, d in wanted):
             return None, "it never happens"
         self.solver.limit = self.solver.work + GOAL_WORK
-        constraints = tuple(Constraint(self.ports[s][0], "==", e.value) for s, e in self._active.items())
+        constraints = tuple(Constraint(self.ports[s][0], "==", e.value) for s, e in self._resets.items())
         try:
             for cube in islice(self.solver.solve(wanted, {}), 4):
                 if all(s.kind == "input" or self._holds_after_reset(s, d) for s, d in cube.items()):
@@ -272,7 +292,7 @@ class Planner:
                 if earlier.state in seen or earlier.total > MAX_CYCLES:
                     continue
                 count += 1
-                cost = 0.1 * earlier.total ** 0.5 + self._estimate(earlier.state)
+                cost = 0.1 * earlier.total**0.5 + self._estimate(earlier.state)
                 heapq.heappush(heap, (cost, count, earlier))
         return None
 
@@ -320,7 +340,7 @@ class Planner:
         return tuple(result)
 
     def _reached(self, node: _Node) -> bool:
-        return not node.state or not self._anywhere and all(self._holds_after_reset(s, d) for s, d in node.state)
+        return not node.state or (not self._anywhere and all(self._holds_after_reset(s, d) for s, d in node.state))
 
     def _holds_after_reset(self, signal: Signal, domain: Domain) -> bool:
         return self.after_reset[signal].within(domain)
@@ -333,7 +353,7 @@ class Planner:
             return 0.0
         found = self._distances.get(signal)
         if found is None:
-            found = self._distances[signal] = _Distances(self, signal)
+            found = self._distances[signal] = Distances(signal, self.after_reset[signal], self._driver)
         return found.to(domain)
 
     # counters
@@ -432,50 +452,6 @@ def _literals(path: Sequence[Condition]) -> list[Literal]:
     return [(c.expression, TRUE if c.wanted else FALSE) for c in path]
 
 
-def satisfying(constraint: Constraint, width: int) -> int:
-    """A value of the constraint's field that meets it."""
-    top = mask(width) if constraint.high is None else mask(constraint.high - (constraint.low or 0) + 1)
-    match constraint.op:
-        case "!=":
-            return 0 if constraint.value else 1
-        case "<":
-            return 0
-        case "<=":
-            return 0
-        case ">":
-            return min(constraint.value + 1, top)
-        case _:
-            return constraint.value
-
-
-def constraints(port: str, domain: Domain, offset: int = 0, whole: bool = True) -> list[Constraint]:
-    """The domain of a port, or of the part of a port that starts at bit `offset`, as constraints."""
-    field = (None, None) if whole else (offset + domain.width - 1, offset)
-    if domain.single is not None:
-        return [Constraint(port, "==", domain.low, *field)]
-    if domain.fixed and not domain.only_bits:
-        return [Constraint(port, "==", next(domain.samples()), *field)]
-    if domain.fixed:
-        result: list[Constraint] = []
-        low = 0
-        while domain.fixed >> low:
-            while not domain.fixed >> low & 1:
-                low += 1
-            high = low
-            while domain.fixed >> (high + 1) & 1:
-                high += 1
-            value = domain.value >> low & mask(high - low + 1)
-            result.append(Constraint(port, "==", value, offset + high, offset + low))
-            low = high + 1
-        return result
-    result = []
-    if domain.low > 0:
-        result.append(Constraint(port, ">=", domain.low, *field))
-    if domain.high < mask(domain.width):
-        result.append(Constraint(port, "<=", domain.high, *field))
-    return result + [Constraint(port, "!=", v, *field) for v in sorted(domain.excluded)]
-
-
 def _port_names(netlist: Netlist) -> dict[Signal, tuple[str, int, bool]]:
     """Of every input signal: its port, its lowest bit there, and whether it is the whole port."""
     names: dict[Signal, tuple[str, int, bool]] = {}
@@ -489,77 +465,3 @@ def _port_names(netlist: Netlist) -> dict[Signal, tuple[str, int, bool]]:
         else:
             names[found] = (port.name, 0, True)
     return names
-
-
-class _Distances:
-    """Roughly how many cycles it takes from reset until a register has a value, from its updates alone."""
-
-    def __init__(self, planner: Planner, signal: Signal) -> None:
-        self.width = signal.width
-        self.loads = 0.0
-        self.increments: set[int] = set()
-        known = planner.after_reset[signal]
-        self.cost: dict[int, float] = {known.low: 0.0} if known.single is not None else {}
-        moves: list[tuple[int | None, int]] = []
-        self._left = 400
-        driver = planner._driver(signal)
-        if driver is not None:
-            self._collect(planner, signal, driver, None, moves)
-        for _ in range(len(moves)):
-            changed = False
-            for source, target in moves:
-                before = 0.5 if source is None else self.cost.get(source)
-                if before is not None and before + 1 < self.cost.get(target, FAR):
-                    self.cost[target] = before + 1
-                    changed = True
-            if not changed:
-                break
-
-    def _collect(
-        self, planner: Planner, signal: Signal, node: Expression, source: int | None, moves: list[tuple[int | None, int]]
-    ) -> None:
-        self._left -= 1
-        if self._left < 0:
-            self.loads = 2.0
-            return
-        if node.op == "ite":
-            here = _equals(node.args[0], signal)
-            self._collect(planner, signal, node.args[1], source if here is None else here, moves)
-            self._collect(planner, signal, node.args[2], source, moves)
-        elif node.is_const:
-            moves.append((source, node.value))
-        elif node.signal is signal:
-            return
-        elif node.signal is not None and node.signal.kind == "wire":
-            driver = planner._driver(node.signal)
-            if driver is not None:
-                self._collect(planner, signal, driver, source, moves)
-        elif node.op == "add" and node.args[0].signal is signal and node.args[1].is_const:
-            self.increments.add(signed(node.args[1].value, node.width))
-        else:
-            self.loads = 1.0 if node.signal is not None and node.signal.kind == "input" else 2.0
-
-    def to(self, domain: Domain) -> float:
-        best = min((c for v, c in self.cost.items() if domain.has(v)), default=FAR)
-        for increment in self.increments:
-            for v, c in self.cost.items():
-                target = domain.nearest(v)
-                distance = (target - v) if increment > 0 else (v - target)
-                if distance >= 0:
-                    # a long run of one counter is one jump
-                    best = min(best, c + 1 + 0.01 * distance / abs(increment))
-        return min(best, self.loads) if self.loads else best
-
-
-def _equals(condition: Expression, signal: Signal) -> int | None:
-    """The constant that the condition compares the signal with."""
-    if condition.op == "eq" and condition.args[0].signal is signal and condition.args[1].is_const:
-        return condition.args[1].value
-    if condition.op == "and" and condition.width == 1:
-        for part in condition.args:
-            found = _equals(part, signal)
-            if found is not None:
-                return found
-    if condition.signal is signal and signal.width == 1:
-        return 1
-    return None

@@ -9,8 +9,9 @@ from typing import Any
 from pyslang import ast, syntax
 
 from sim.expressions import Expression, Signal
-from sim.lowering import Condition, Frame, Lowering, Memory, UnsupportedError
+from sim.frames import Condition, Frame, Memory, UnsupportedError
 from sim.slang import Elaboration
+from sim.targets import Targets
 
 MAX_STATEMENTS = 50_000
 MAX_UNROLL = 1024
@@ -45,7 +46,7 @@ class ConstantBranch:
     registers: int
 
 
-class Processes(Lowering):
+class Processes(Targets):
     """Follows statements. One object per design; `points` collects the branches of all instances."""
 
     def __init__(self, elaboration: Elaboration) -> None:
@@ -54,7 +55,11 @@ class Processes(Lowering):
         self.constant_branches: list[ConstantBranch] = []
         self.instance = ""
         self.clock = ""
+        self.first_test: Expression | None = None
         self._statements = 0
+        self._returned = Signal("$return", 1)
+        self._broken = Signal("$break", 1)
+        self._continued = Signal("$continue", 1)
         self._execute: dict[type, Any] = {
             ast.BlockStatement: lambda s, f: self.execute(s.body, f),
             ast.StatementList: self._list,
@@ -72,9 +77,6 @@ class Processes(Lowering):
             ast.ImmediateAssertionStatement: lambda s, f: None,
             ast.ConcurrentAssertionStatement: lambda s, f: None,
         }
-        self._returned = Signal("$return", 1)
-        self._broken = Signal("$break", 1)
-        self._continued = Signal("$continue", 1)
         self._results: list[Signal | None] = []
 
     # branch points
@@ -173,6 +175,8 @@ class Processes(Lowering):
             raise UnsupportedError("pattern conditions are not followed")
         test = node.conditions[0].expr
         condition = self.condition(test, frame)
+        if self.first_test is None and not frame.path:
+            self.first_test = condition
         text = self.elaboration.text(test.syntax)
         chain = isinstance(node.ifFalse, ast.ConditionalStatement)
         holds = Condition(condition, True, text)
@@ -214,8 +218,9 @@ class Processes(Lowering):
         if node.condition == ast.CaseStatementCondition.Inside:
             raise UnsupportedError("case inside is not followed")
         selector_text = self.elaboration.text(node.expr.syntax)
-        arms = [s for s in node.syntax.items if isinstance(s, syntax.StandardCaseItemSyntax)]
-        default = next((s for s in node.syntax.items if isinstance(s, syntax.DefaultCaseItemSyntax)), None)
+        items = node.syntax.items  # type: ignore[attr-defined]
+        arms = [s for s in items if isinstance(s, syntax.StandardCaseItemSyntax)]
+        default = next((s for s in items if isinstance(s, syntax.DefaultCaseItemSyntax)), None)
         earlier: list[Condition] = []
         branches: list[tuple[Expression, Frame]] = []
         seen: list[Expression] = []
