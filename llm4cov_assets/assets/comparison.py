@@ -12,6 +12,7 @@ from llm4cov_assets.assets.resources import (
 from llm4cov_assets.assets.schemas import column_schema
 from llm4cov_assets.assets.stage import STAGES
 from llm4cov_assets.assets.work import Outcome, Work, materialise
+from llm4cov_assets.policy.base import Policy
 
 OWNERS = ["team:llm4cov"]
 
@@ -32,12 +33,17 @@ def baselines_evaluation(
     from llm4cov_assets.assets.evaluating import evaluated
     from llm4cov_assets.policy.registry import baseline_names
 
-    def body(work: Work) -> Outcome:
-        named = [policies.named(name, work) for name in baseline_names(work.profile)]
-        with simulator.open() as running:
-            return evaluated(work, running, named)
+    def named(work: Work) -> list[Policy]:
+        return [policies.named(name, work) for name in baseline_names(work.profile)]
 
-    return materialise(context, profile, warehouse, body)
+    def body(work: Work) -> Outcome:
+        with simulator.open() as running:
+            return evaluated(work, running, named(work))
+
+    def which(work: Work) -> str:
+        return " ".join(policy.policy_id for policy in named(work))
+
+    return materialise(context, profile, warehouse, body, extra=which)
 
 
 @dg.asset(

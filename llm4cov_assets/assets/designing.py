@@ -50,6 +50,7 @@ def evaluation_designs(work: Work, simulator: Simulator) -> Outcome:
     accepted = set(tables["designs"]["design_id"])
     designs = [r.design for r in records if r.design.design_id in accepted]
     simulate = Counted(work, simulator)
+    simulate.doing = "reference campaign"
     references = calibrate(
         designs, simulate, simulator.points, budget_sims=work.profile.calibration_sims, seed=work.profile.seed
     )

@@ -52,6 +52,7 @@ def evaluated(work: Work, simulator: Simulator, policies: Sequence[Policy]) -> O
     generations = []
     for policy in policies:
         for mode in MODES:
+            simulate.doing = f"{policy.name}, {mode}, simulating"
             episodes = evaluation.evaluate(
                 policy, designs, simulate, mode, work.profile.eval_samples, work.profile.eval_rounds, work.profile.seed
             )

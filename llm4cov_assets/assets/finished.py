@@ -29,11 +29,10 @@ def tool_versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Record:
-    """One finished (asset, partition). `key` is what the result depends on, `version` the `code_version` of its rows,
-    `rows` counts the rows of each table, `metadata` is plain JSON."""
+    """One finished (asset, partition). `key` is what the result depends on, `rows` counts the rows of each table,
+    `metadata` is plain JSON."""
 
     key: str
-    version: str
     data_version: str
     rows: dict[str, int]
     metadata: dict[str, Any]

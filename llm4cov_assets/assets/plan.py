@@ -21,6 +21,7 @@ from llm4cov_assets.assets.terminal import TerminalReporter
 from llm4cov_assets.assets.work import COSTS
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.profiles import Profile
+from warehouse.errors import WarehouseError
 
 if TYPE_CHECKING:
     from warehouse.store import Store
@@ -155,8 +156,12 @@ def _announce(store: Store, profile: Profile) -> None:
 
 
 def _publish(store: Store, reporter: TerminalReporter, force: bool = False) -> None:
-    for message in store.publish(force=force).messages:
-        reporter.say(message)
+    """Publish what there is. A full disk or a broken public file stops nobody from computing: it is said."""
+    try:
+        for message in store.publish(force=force).messages:
+            reporter.say(message)
+    except WarehouseError as error:
+        reporter.say(f"the warehouse is not published: {error}")
 
 
 def _add_costs(summary: Summary, result: dg.ExecuteInProcessResult) -> None:

@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 
 
 class Counted:
-    """`rollout.Simulate` on a simulator: with the profile's limits, the budget, progress, and counts of what it did."""
+    """`rollout.Simulate` on a simulator: with the profile's limits, the budget, progress, and counts of what it did.
+
+    `doing` is what progress calls the work.
+    """
 
     def __init__(self, work: Work, simulator: Simulator) -> None:
         self._work, self.simulator = work, simulator
         self.logical = self.run = self.cached = 0
         self.cpu_s = 0.0
+        self.doing = "simulating"
         self._builds_before = simulator.counters.builds
         self._build_cpu_before = simulator.counters.build_cpu_s
 
@@ -37,7 +41,7 @@ class Counted:
         n = sum(len(testbenches) for _, testbenches in jobs)
         budget.spend(n)
         self.logical += n
-        with self._work.task(f"simulating on {len(jobs)} designs", n, "simulations") as task:
+        with self._work.task(f"{self.doing} on {len(jobs)} designs", n, "simulations") as task:
             for number, results in self.simulator.run_batches(jobs, limits=self._work.profile.limits, seed=0):
                 for simulation in results:
                     self.cached += simulation.cached

@@ -66,7 +66,10 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
             policy = policies.named(drafter(k), work)
             return propose(work, policy, design_states(work), work.profile.drafts)
 
-        return materialise(context, profile, warehouse, body, stage=k)
+        def which(work: Work) -> str:
+            return policies.named(drafter(k), work).policy_id
+
+        return materialise(context, profile, warehouse, body, stage=k, extra=which)
 
     @dg.asset(
         key=key("draft_coverage"), group_name=group, deps=[key("drafts")], kinds={"verilator", "cocotb"},
@@ -119,7 +122,10 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
             with simulator.open() as running:
                 return propose(work, policy, selected(work, running), work.profile.repairs)
 
-        return materialise(context, profile, warehouse, body, stage=k)
+        def which(work: Work) -> str:
+            return policies.named(repairer(k), work).policy_id
+
+        return materialise(context, profile, warehouse, body, stage=k, extra=which)
 
     @dg.asset(
         key=key("repair_coverage"), group_name=group, deps=[key("repairs")], kinds={"verilator", "cocotb"},

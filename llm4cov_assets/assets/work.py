@@ -16,6 +16,7 @@ from llm4cov_assets.errors import UserError
 from llm4cov_assets.home import home
 from llm4cov_assets.profiles import Profile
 from sim.identity import content_id, sha256
+from warehouse.errors import WarehouseError
 from warehouse.schema import EFFORT, TABLES
 
 if TYPE_CHECKING:
@@ -50,21 +51,8 @@ class Results:
         return Finished(self.store.home, self.profile.config_hash)
 
     def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
-        """Rows of `table` from the last time that `asset` was materialised: one partition, or all of them.
-
-        Rows of an earlier state of affairs (another version of the code, the tools or the data that it read) stay
-        stored but are not among them.
-        """
-        import polars as pl
-
-        from warehouse.frames import empty
-
-        frames = [empty(TABLES[table])]
-        for key in [partition] if partition else [None, *self.finished.partitions(asset)]:
-            if record := self.finished.get(asset, key):
-                rows = self.store.read(table, config_hash=self.profile.config_hash, asset_key=asset, partition_key=key)
-                frames.append(rows.filter(pl.col("code_version") == record.version))
-        return pl.concat(frames)
+        """Rows of `table` from the last time that `asset` was materialised: one partition, or (None) all of them."""
+        return self.store.read(table, config_hash=self.profile.config_hash, asset_key=asset, partition_key=partition)
 
 
 @dataclass(frozen=True)
@@ -109,7 +97,7 @@ def materialise(
         works = [_work(context, profile, warehouse, stage, context.asset_key, partition) for partition in partitions]
         upstream = sorted(key.to_user_string() for key in context.assets_def.asset_deps[context.asset_key])
         results = [_once(work, body, upstream, extra(work)) for work in works]
-    except UserError as error:
+    except (UserError, WarehouseError) as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
     if len(results) == 1:
         version, metadata = results[0]
@@ -183,13 +171,11 @@ def _once(work: Work, body: Callable[[Work], Outcome], upstream: list[str], extr
         budget.spend(record.logical_simulations)
         return record.data_version, _described(record.metadata | dict.fromkeys(COSTS, 0)) | {"reused": record.run_id}
     outcome = body(work)
-    rows = _write(work, outcome.tables, row_version(work.code_version, key))
+    rows = _write(work, outcome.tables)
     metadata = dict.fromkeys(COSTS, 0) | {"config_hash": work.profile.config_hash} | dict(outcome.metadata)
     metadata |= {f"rows/{table}": n for table, n in rows.items()}
     version = data_version(outcome.tables)
-    record = Record(
-        key, row_version(work.code_version, key), version, rows, metadata, work.run_id, outcome.logical_simulations
-    )
+    record = Record(key, version, rows, metadata, work.run_id, outcome.logical_simulations)
     work.finished.put(work.asset, work.partition, record)
     return version, _described(metadata)
 
@@ -199,18 +185,14 @@ def _described(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {k: dg.MetadataValue.md(v["markdown"]) if isinstance(v, dict) else v for k, v in metadata.items()}
 
 
-def row_version(code_version: str, key: str) -> str:
-    """The `code_version` of rows: that of the asset and, since rows of several states of affairs may lie side by side,
-    the head of the hash of all they depend on."""
-    return f"{code_version}+{key[:8]}"
-
-
-def _write(work: Work, tables: Mapping[str, pl.DataFrame], version: str) -> dict[str, int]:
+def _write(work: Work, tables: Mapping[str, pl.DataFrame]) -> dict[str, int]:
     from warehouse.store import Provenance
 
-    provenance = Provenance(work.stage, work.profile.config_hash, work.run_id, work.asset, work.partition, version)
+    provenance = Provenance(
+        work.stage, work.profile.config_hash, work.run_id, work.asset, work.partition, work.code_version
+    )
     for table, frame in tables.items():
-        work.store.write(table, frame, provenance)
+        work.store.write(table, frame, provenance, whole=True)
     return {table: frame.height for table, frame in tables.items()}
 
 

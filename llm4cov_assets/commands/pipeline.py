@@ -12,6 +12,8 @@ import typer
 from llm4cov_assets.errors import UserError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from llm4cov_assets.profiles import Profile
 
 ProfileOption = Annotated[str, typer.Option("--profile", help="name of the profile, see `llm4cov profiles`")]
@@ -146,8 +148,18 @@ def results(profile: Profile) -> tuple[list[dict[str, Any]], list[dict[str, Any]
         sorted(
             scores, key=lambda r: (r["benchmark"] != "all", r["benchmark"], r["mode"] != "direct", *place(r["policy"]))
         ),
-        sorted(differences, key=lambda r: (r["benchmark"] != "all", r["benchmark"], r["mode"] != "direct")),
+        sorted(
+            differences, key=lambda r: (r["benchmark"] != "all", r["benchmark"], r["mode"] != "direct", pair_place(r))
+        ),
     )
+
+
+def pair_place(row: dict[str, Any]) -> int:
+    """Where a comparison stands in the list."""
+    from llm4cov_assets.assets.evaluating import PAIRS
+
+    pair = (row["policy_a"], row["policy_b"])
+    return PAIRS.index(pair) if pair in PAIRS else len(PAIRS)
 
 
 def place(policy: str) -> tuple[int, str]:
@@ -156,54 +168,54 @@ def place(policy: str) -> tuple[int, str]:
 
 
 def show_results(board: list[dict[str, Any]], differences: list[dict[str, Any]]) -> None:
-    """Print leaderboard and comparisons as tables."""
-    from rich.console import Console
+    """Print the leaderboard, mean coverage by benchmark, and the comparisons over all evaluation designs."""
     from rich.table import Table
 
-    console = Console(highlight=False)
-    for benchmark in dict.fromkeys(r["benchmark"] for r in board):
-        mine = [r for r in board if r["benchmark"] == benchmark]
-        n = f"{mine[0]['n_designs']} designs, {mine[0]['n_clusters']} clusters"
-        table = Table(title=f"Leaderboard: {benchmark} ({n})", title_justify="left")
-        for column in ("policy", "mode"):
-            table.add_column(column)
-        for column in (
-            "passed",
-            "targets met",
-            "coverage",
-            "95 % interval",
-            "pass@1",
-            "pass@n",
-            "best@n",
-            "simulations",
-        ):
-            table.add_column(column, justify="right")
-        for r in mine:
-            interval = f"[{r['avg_cov_low']:.3f}, {r['avg_cov_high']:.3f}]"
-            shares = [_fraction(r[c]) for c in ("pass_at_1", "pass_at_n", "best_at_n")]
-            table.add_row(
-                r["policy"], r["mode"], _fraction(r["sim_pass"]), _fraction(r["cov_pass"]), f"{r['avg_cov']:.3f}",
-                interval.replace("[", r"\["), *shares, str(r["simulations"]),
-            )  # fmt: skip
-        console.print(table)
-    show_comparisons(differences)
+    console = _console()
+    whole = [r for r in board if r["benchmark"] == "all"]
+    if not whole:
+        return
+    title = f"Leaderboard: {whole[0]['n_designs']} evaluation designs in {whole[0]['n_clusters']} clusters"
+    table = Table("policy", "mode", title=title, title_justify="left")
+    for column in ("passed", "targets met", "coverage", "95 % interval", "pass@1", "pass@n", "best@n", "simulations"):
+        table.add_column(column, justify="right")
+    for r in whole:
+        interval = f"{r['avg_cov_low']:.3f} to {r['avg_cov_high']:.3f}"
+        shares = [_fraction(r[c]) for c in ("pass_at_1", "pass_at_n", "best_at_n")]
+        first = (r["policy"], r["mode"], _fraction(r["sim_pass"]), _fraction(r["cov_pass"]), f"{r['avg_cov']:.3f}")
+        table.add_row(*first, interval, *shares, str(r["simulations"]))
+    console.print(table)
+    columns = list(dict.fromkeys((r["benchmark"], r["mode"]) for r in board if r["benchmark"] != "all"))
+    table = Table("policy", title="Mean coverage by kind of evaluation design", title_justify="left")
+    for benchmark, mode in columns:
+        table.add_column(f"{benchmark} {mode}", justify="right")
+    values = {(r["policy"], r["benchmark"], r["mode"]): r["avg_cov"] for r in board}
+    for policy in dict.fromkeys(r["policy"] for r in whole):
+        table.add_row(policy, *(_fraction(values.get((policy, *column))) for column in columns))
+    console.print(table)
+    show_comparisons([r for r in differences if r["benchmark"] == "all"])
 
 
 def show_comparisons(differences: list[dict[str, Any]]) -> None:
     """Print paired differences as a table."""
-    from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="Paired differences of mean coverage", title_justify="left")
-    for column in ("comparison", "benchmark", "mode"):
-        table.add_column(column)
+    table = Table("comparison", "benchmark", "mode", title="Paired differences of mean coverage", title_justify="left")
     for column in ("difference", "95 % interval", "clusters"):
         table.add_column(column, justify="right")
     for r in differences:
-        interval = f"[{r['diff_low']:+.3f}, {r['diff_high']:+.3f}]".replace("[", r"\[")
+        interval = f"{r['diff_low']:+.3f} to {r['diff_high']:+.3f}"
         pair = f"{r['policy_a']} − {r['policy_b']}"
         table.add_row(pair, r["benchmark"], r["mode"], f"{r['diff']:+.3f}", interval, str(r["n_clusters"]))
-    Console(highlight=False).print(table)
+    _console().print(table)
+
+
+def _console() -> Console:
+    """Tables keep their width when they go to a file."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=140)
 
 
 def _fraction(value: float | None) -> str:
