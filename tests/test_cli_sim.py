@@ -102,7 +102,7 @@ def test_sim_prints_status_metrics_and_the_place_of_the_log(folder):
     assert done.returncode == 1
     for text in ("test_failed", "overall", "line", "toggle", "log:"):
         assert text in done.stdout
-    log = Path("".join(done.stdout.split("log:")[1].split("simulation")[0].split()))
+    log = Path("".join(done.stdout.rsplit("log: ", 1)[1].rsplit("   simulation ", 1)[0].split()))
     assert "counted to" in log.read_text()
 
 

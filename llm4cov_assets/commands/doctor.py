@@ -61,6 +61,7 @@ def run_checks() -> list[Check]:
         Check("ray", False, _package("ray"), "simulating on several machines", "pip install ray"),
         Check("gpu", False, _gpu(), "training and serving large models", "an NVIDIA GPU with its driver"),
         Check("home", True, _home(), "storing results", "set LLM4COV_HOME to a folder that can be written"),
+        *_sandbox(),
     ]
 
 
@@ -136,6 +137,18 @@ def _home() -> str:
     except OSError:
         return ""
     return str(folder) if os.access(folder, os.W_OK) else ""
+
+
+def _sandbox() -> list[Check]:
+    """What the sandbox of testbenches holds back on this machine, tried out."""
+    from sim.sandbox import describe
+
+    purpose = "holding back untrusted testbenches"
+    try:
+        rows = describe()
+    except ValueError as error:  # LLM4COV_SANDBOX asks for a tier that does not work here
+        return [Check("sandbox", True, "", purpose, str(error))]
+    return [Check(name, False, detail or "yes" if holds else "", purpose, detail) for name, holds, detail in rows]
 
 
 def _show(checks: list[Check]) -> None:

@@ -55,8 +55,8 @@ def simulation(design: Design, testbench: Path, result: Simulation, log: Path) -
     if result.status not in ("passed", "design_error") and result.log.strip():
         console.print("[dim]end of the log:[/]")
         for line in result.log.rstrip().splitlines()[-12:]:
-            console.print(f"  [dim]{escape(line)}[/]")
-    console.print(f"[dim]log: {escape(str(log))}   simulation {result.simulation_id}[/]")
+            console.print(f"  [dim]{escape(line)}[/]", soft_wrap=True)
+    console.print(f"[dim]log: {escape(str(log))}   simulation {result.simulation_id}[/]", soft_wrap=True)
 
 
 def metrics(
