@@ -10,7 +10,7 @@ from llm4cov_assets.assets.comparison import (
     control_evaluation,
     stage_comparison,
 )
-from llm4cov_assets.assets.inbox import due_closures, inbox
+from llm4cov_assets.assets.inbox import due_closures, inbox, publish_after_failure, publish_after_success
 from llm4cov_assets.assets.jobs import JOBS
 from llm4cov_assets.assets.preparation import base_student, designs, eval_designs
 from llm4cov_assets.assets.resources import (
@@ -36,7 +36,7 @@ defs = dg.Definitions(
     ],
     asset_checks=[check for k in STAGES for check in stage_checks(k)],
     jobs=JOBS,
-    sensors=[inbox],
+    sensors=[inbox, publish_after_success, publish_after_failure],
     schedules=[due_closures],
     resources={
         "profile": ProfileResource(),

@@ -1,9 +1,10 @@
-"""The inbox sensor and the schedule of what is due."""
+"""The inbox sensor, the schedule of what is due, and publishing after runs that no terminal watches."""
 
 import dagster as dg
 
 from llm4cov_assets.assets.jobs import close_new_designs
 from llm4cov_assets.assets.partitions import design_batches
+from llm4cov_assets.assets.work import TERMINAL
 from llm4cov_assets.home import home
 
 
@@ -44,3 +45,28 @@ def due_closures(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] |
     due = due_batches(home(), context.instance.get_dynamic_partitions(design_batches.name))
     requests = [dg.RunRequest(run_key=f"{batch}:{student}", partition_key=batch) for batch, student in due.items()]
     return requests or dg.SkipReason("every inbox batch is closed with the newest student")
+
+
+def _publish(context: dg.RunStatusSensorContext) -> dg.SkipReason | None:
+    from warehouse.store import Store
+
+    if TERMINAL in context.dagster_run.tags:
+        return dg.SkipReason("llm4cov run publishes itself")
+    for message in Store(home()).publish(force=True).messages:
+        context.log.warning(message)
+    return None
+
+
+publish_after_success = dg.run_status_sensor(
+    run_status=dg.DagsterRunStatus.SUCCESS,
+    name="publish_after_success",
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Publish the warehouse when a run has succeeded.",
+)(_publish)
+
+publish_after_failure = dg.run_status_sensor(
+    run_status=dg.DagsterRunStatus.FAILURE,
+    name="publish_after_failure",
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Publish what a failed run stored before it failed.",
+)(_publish)

@@ -13,10 +13,8 @@ from typing import Any
 
 import dagster as dg
 
+from llm4cov_assets.assets.work import TERMINAL
 from llm4cov_assets.errors import UserError
-
-TERMINAL = "llm4cov/terminal"
-"""Tag of the runs that `llm4cov run` started; its value is the process id."""
 
 DAGSTER_YAML = """\
 # Written by llm4cov; delete it to get the default again.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dagster as dg
 
-from llm4cov_assets.assets.partitions import design_batches
 from llm4cov_assets.assets.stage import STAGES
 
 
@@ -18,7 +17,6 @@ def trajectories_job(k: int):
     return dg.define_asset_job(
         f"stage_{k}_trajectories",
         selection=_selection(*(f"stage_{k}/{name}" for name in names)),
-        partitions_def=design_batches,
         description=f"Stage {k} for one design batch: drafts, their coverage, worst states, repairs, their coverage.",
     )
 
@@ -35,7 +33,6 @@ def training_job(k: int):
 register_designs = dg.define_asset_job(
     "register_designs",
     selection=_selection("designs"),
-    partitions_def=design_batches,
     description="Bring the designs of a batch into the warehouse.",
 )
 preparation = dg.define_asset_job(
@@ -61,7 +58,6 @@ comparison = dg.define_asset_job(
 close_new_designs = dg.define_asset_job(
     "close_new_designs",
     selection=_selection("designs", "closure"),
-    partitions_def=design_batches,
     description="Bring a batch in and close its coverage with the newest student. Never trains.",
 )
 JOBS = [

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
+import time
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from llm4cov_assets.assets import budget
-from llm4cov_assets.assets.instance import TERMINAL, end_dead_runs, only_one, terminal_instance
+from llm4cov_assets.assets.instance import end_dead_runs, only_one, terminal_instance
 from llm4cov_assets.assets.partitions import design_batches
 from llm4cov_assets.assets.progress import reporting_to
 from llm4cov_assets.assets.resources import run_config
 from llm4cov_assets.assets.stage import STAGES
 from llm4cov_assets.assets.terminal import TerminalReporter
-from llm4cov_assets.assets.work import COSTS
+from llm4cov_assets.assets.work import COSTS, TERMINAL, announce
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.profiles import Profile
 from warehouse.errors import WarehouseError
@@ -97,7 +98,7 @@ def run_pipeline(
             reporter.say(f"{dead} run(s) of a killed process were marked as failed; going on from what is stored")
         instance.add_dynamic_partitions(design_batches.name, batches)
         store, summary = Store(home), Summary()
-        _announce(store, profile)
+        announce(store, profile, uuid.uuid4().hex, time.time())
         with reporter.live(), reporting_to(reporter), budget.limited_to(budget_sims):
             try:
                 _execute(steps, profile, instance, store, reporter, summary)
@@ -136,23 +137,6 @@ def _execute(
                 raise RunFailed(summary.failed[-1])
         reporter.end()
         _publish(store, reporter)
-
-
-def _announce(store: Store, profile: Profile) -> None:
-    """Make this configuration the current one of the warehouse."""
-    import uuid
-
-    import polars as pl
-
-    from warehouse.store import Provenance
-
-    row = {
-        "run_id": uuid.uuid4().hex,
-        "profile": profile.name,
-        "settings": profile.model_dump_json(),
-        "started_at": datetime.now(UTC).replace(tzinfo=None),
-    }
-    store.write("runs", pl.DataFrame([row]), Provenance(None, profile.config_hash))
 
 
 def _publish(store: Store, reporter: TerminalReporter, force: bool = False) -> None:

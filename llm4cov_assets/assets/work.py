@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 COSTS = ("simulations_run", "simulations_from_cache", "builds_run", "generations_run", "generations_from_cache",
          "training_steps_run", "cpu_s")  # fmt: skip
 """Metadata that counts work done by this run; all 0 when the result was there already."""
+
+
+TERMINAL = "llm4cov/terminal"
+"""Tag of the Dagster runs that `llm4cov run` started; its value is the process id."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,10 @@ def materialise(
     """
     partitions: list[str | None] = list(context.partition_keys) if context.assets_def.partitions_def else [None]
     try:
+        if stage is not None and TERMINAL not in context.run.tags:
+            record = context.instance.get_run_record_by_id(context.run_id)
+            started = record.create_timestamp.timestamp() if record else 0.0
+            announce(warehouse.store(), profile.resolved(), context.run_id, started)
         works = [_work(context, profile, warehouse, stage, context.asset_key, partition) for partition in partitions]
         upstream = sorted(key.to_user_string() for key in context.assets_def.asset_deps[context.asset_key])
         results = [_once(work, body, upstream, extra(work)) for work in works]
@@ -152,6 +161,21 @@ def _work(
         run_id=context.run_id,
         reporter=progress.current() or progress.LogReporter(context.log),
     )
+
+
+def announce(store: Store, profile: Profile, run_id: str, started: float) -> None:
+    """Make this configuration the current one, the one that views show. `started` is a Unix time."""
+    import polars as pl
+
+    from warehouse.store import Provenance
+
+    row = {
+        "run_id": run_id,
+        "profile": profile.name,
+        "settings": profile.model_dump_json(),
+        "started_at": datetime.fromtimestamp(started, UTC).replace(tzinfo=None),
+    }
+    store.write("runs", pl.DataFrame([row]), Provenance(None, profile.config_hash))
 
 
 def markdown_table(frame: pl.DataFrame) -> str:
