@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -11,7 +11,6 @@ from pyslang import ast
 
 from sim.conditions import BranchCondition, Step
 from sim.design import Design, DesignError
-from sim.domains import bits as some_bits
 from sim.domains import exactly
 from sim.expressions import Expression, Signal
 from sim.frames import Memory
@@ -102,6 +101,7 @@ class Analysis:
         Names are those of the top's ports and variables, or hierarchical (`top.u_core.state`). Raises KeyError for a
         name that the design does not have.
         """
+        _ = self.branches  # the states that they reach shorten the search, whoever asks first
         literals: list[Literal] = []
         for name, value in values.items():
             found = self.netlist.names.get(name) or self.netlist.names[f"{self.netlist.top}.{name}"]
@@ -112,38 +112,6 @@ class Analysis:
     def _whole(self, found: Signal | Memory) -> Expression:
         x = self.netlist.x
         return x.concat([x.signal(s) for s in (found.elements if isinstance(found, Memory) else [found])])
-
-    def toggle(self, name: str, rising: Set[int | None], falling: Set[int | None]) -> tuple[Step, ...] | None:
-        """Steps from reset that raise, then lower bits of a signal (hierarchical name; None is a signal's only bit).
-
-        A bit rises where the signal reaches 1 after reset; it falls when the segment's reset clears it, or in the
-        steps that follow where a way back from anywhere is known. None when no way is known.
-        """
-        found = self.netlist.names.get(name)
-        if found is None:
-            return None
-        whole = self._whole(found)
-        offset = self.netlist.lowest.get(name, 0)
-        up, down = (
-            sum(1 << bit - offset for bit in {b or 0 for b in bits} if 0 <= bit - offset < whole.width)
-            for bits in (rising, falling)
-        )
-        ones, zeros = up or down, down or up
-        if not ones:
-            return None
-        steps: tuple[Step, ...] = ()
-        for fixed, value, anywhere in ((ones, ones, False), (zeros, 0, True)):
-            wanted = some_bits(whole.width, fixed, value)
-            more = self.planner.plan([(whole, wanted)], anywhere=anywhere)[0] if wanted else None
-            if more is None and not anywhere:
-                # bits that cannot be 1 together: the highest alone
-                single = 1 << fixed.bit_length() - 1
-                wanted = some_bits(whole.width, single, single)
-                more = self.planner.plan([(whole, wanted)])[0] if wanted and single != fixed else None
-            if more is None and not anywhere:
-                return None
-            steps += more or ()
-        return steps
 
 
 def analyse(design: Design) -> Analysis:

@@ -14,9 +14,13 @@ from dataclasses import dataclass
 from sim.conditions import BranchCondition, Step
 from sim.elaborate import Analysis
 from sim.simulation import UncoveredItem
+from sim.toggles import toggling
 
 SHALLOW_CYCLES = 2
 """Branches that this many idle cycles after reset reach are no goals of their own at the start."""
+
+MAX_TOGGLE_SIGNALS = 32
+"""Signals whose toggles are looked at for one state; those with most uncovered ones."""
 
 
 @dataclass(frozen=True)
@@ -121,22 +125,26 @@ _TOGGLE = re.compile(r"(?P<name>.+?)(?:\[(?P<bit>\d+)\])?(?::(?P<edge>0->1|1->0)
 
 
 def _toggle_goals(analysis: Analysis, uncovered: Sequence[UncoveredItem]) -> list[Goal]:
-    """One goal for each signal with uncovered toggles: its uncovered bits all ones, then zeros where that is known."""
-    signals: dict[tuple[str, str], list[tuple[UncoveredItem, int | None, str | None]]] = {}
+    """One goal for each signal with uncovered toggles, those with most of them; bits that cannot be 1 together are
+    left to the next state."""
+    signals: dict[tuple[str, str], list[tuple[UncoveredItem, int, str | None]]] = {}
     for item in uncovered:
         match = _TOGGLE.fullmatch(item.what) if item.metric == "toggle" else None
         if match:
-            bit = None if match["bit"] is None else int(match["bit"])
-            signals.setdefault((item.instance, match["name"]), []).append((item, bit, match["edge"]))
+            signals.setdefault((item.instance, match["name"]), []).append((item, int(match["bit"] or 0), match["edge"]))
+    most = sorted(signals.items(), key=lambda entry: -len(entry[1]))[:MAX_TOGGLE_SIGNALS]
     top = analysis.hierarchy[0][0]
     result: list[Goal] = []
-    for (instance, name), found in signals.items():
-        steps = analysis.toggle(
-            f"{instance}.{name}",
-            {bit for _, bit, edge in found if edge != "1->0"},
-            {bit for _, bit, edge in found if edge != "0->1"},
+    for (instance, name), found in most:
+        way = toggling(analysis, f"{instance}.{name}", {bit for _, bit, _ in found})
+        if way is None:
+            continue
+        items = tuple(
+            item
+            for item, bit, edge in found
+            if (edge != "1->0" and bit in way.rising) or (edge != "0->1" and bit in way.falling)
         )
-        if steps:
+        if items:
             below = f"{instance}.{name}".removeprefix(f"{top}.")
-            result.append(Goal(f"toggle:{below}", steps, tuple(item for item, _, _ in found), (f"{name} toggles",)))
+            result.append(Goal(f"toggle:{below}", way.steps, items, (f"{name} toggles",)))
     return result

@@ -140,15 +140,29 @@ class Planner:
             state = {s: evaluator.of(s.driver) if s.driver is not None else full(s.width) for s in registers}
         return state
 
+    @cached_property
+    def at_reset(self) -> Evaluator:
+        """Evaluates signals in the cycle after reset with all inputs 0."""
+        zeros = {s: exactly(s.width, 0) for s in self.netlist.signals if s.kind == "input"}
+        return Evaluator({**self.after_reset, **zeros}, self._driver)
+
+    @property
+    def reset_steps(self) -> tuple[Step, ...]:
+        """A reset in the middle of other steps; empty when the design has none."""
+        if not self._resets:
+            return ()
+        active = tuple(Constraint(self.ports[s][0], "==", e.value) for s, e in self._resets.items())
+        return (Step(active, RESET_CYCLES),)
+
     # planning
 
-    def plan(self, literals: Sequence[Literal], anywhere: bool = False) -> Plan:
+    def plan(self, literals: Sequence[Literal], anywhere: bool = False, work: int = GOAL_WORK) -> Plan:
         """Steps from reset (or, `anywhere`, from any state) that make all literals true in the last cycle."""
-        key = (anywhere, *((e.number, d) for e, d in literals))
+        key = (anywhere, work, *((e.number, d) for e, d in literals))
         found = self._plans.get(key)
         if found is None:
             self._anywhere = anywhere
-            found = self._plans[key] = self._plan(literals, GOAL_WORK)
+            found = self._plans[key] = self._plan(literals, work)
         return found
 
     def plan_points(self) -> list[tuple[Plan, int]]:
