@@ -52,6 +52,7 @@ def folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
     (folder / "counter.sv").write_text(COUNTER)
     (folder / "deep.sv").write_text(DEEP)
+    (folder / "switch.sv").write_text("module switch(inout wire a, inout wire b);\n  rtran r(a, b);\nendmodule\n")
     (folder / "passing.py").write_text(TESTBENCH.replace("{condition}", "True"))
     (folder / "failing.py").write_text(TESTBENCH.replace("{condition}", "False"))
     (folder / "broken.py").write_text("def broken(:\n")
@@ -88,11 +89,16 @@ def test_sim_prints_one_object_and_exits_0_when_passed(folder):
 
 
 @pytest.mark.parametrize(
-    ("testbench", "status"),
-    [("failing.py", "test_failed"), ("broken.py", "load_error")],
+    ("design", "testbench", "status"),
+    [
+        ("counter.sv", "failing.py", "test_failed"),
+        ("counter.sv", "broken.py", "load_error"),
+        ("counter.sv", "counter.sv", "unsupported"),
+        ("switch.sv", "passing.py", "design_error"),
+    ],
 )
-def test_sim_exits_1_with_an_object_for_every_other_status(folder, testbench, status):
-    done = llm4cov(folder, "sim", "counter.sv", testbench, "--json")
+def test_sim_exits_1_with_an_object_for_every_other_status(folder, design, testbench, status):
+    done = llm4cov(folder, "sim", design, testbench, "--json")
     assert one_object(done)["status"] == status
     assert done.returncode == 1
 
@@ -163,10 +169,21 @@ def test_close_keeps_what_there_is_at_ctrl_c(folder):
     assert (folder / "interrupted" / "best.py").exists()
 
 
-def test_close_refuses_an_unknown_policy(folder):
-    done = llm4cov(folder, "close", "counter.sv", "--policy", "nobody")
+@pytest.mark.parametrize("arguments", [("--policy", "nobody"), ("--policy", "stage_2"), ("--out", "passing.py")])
+def test_close_refuses_what_it_cannot_do_before_it_starts(folder, arguments):
+    done = llm4cov(folder, "close", "counter.sv", *arguments)
     assert done.returncode == 2
-    assert "nobody" in done.stderr
+    [line] = done.stderr.splitlines()
+    assert arguments[1] in line
+
+
+@pytest.mark.slow
+def test_what_was_simulated_is_in_the_warehouse(folder):
+    llm4cov(folder, "sim", "counter.sv", "passing.py")
+    llm4cov(folder, "warehouse", "publish")
+    query = "select status, stage, partition_key from simulations where log like '%counted to%' order by status"
+    found = json.loads(llm4cov(folder, "sql", query, "--json").stdout)
+    assert {"status": "passed", "stage": None, "partition_key": "adhoc"} in found
 
 
 def test_cache_counts_what_is_stored(folder):

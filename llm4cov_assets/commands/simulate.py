@@ -106,6 +106,8 @@ def close(
 
     subject = find(design, top, define, include, param)
     policies = portfolio(policy or (), home())
+    if out is not None:
+        _make_folder(out)
     show.say(f"{subject.name}: closing with {', '.join(p.name for p in policies)}")
     with Simulator(home()) as simulator, show.closing(budget_sims) as progress:
         result = closure.close_coverage(
@@ -189,6 +191,14 @@ def _pairs(option: str, texts: Sequence[str] | None, default: str | None) -> dic
             raise UserError(f"{option} {text}: write NAME=VALUE")
         pairs[name.strip()] = value if equals else default
     return pairs
+
+
+def _make_folder(out: Path) -> None:
+    """Before anything is simulated: a place that cannot be written must not cost the results."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--out {out}: {error.strerror or error}; name a folder that can be written") from error
 
 
 _LANGUAGES: dict[str, Language] = {".py": "cocotb", ".sv": "systemverilog", ".v": "systemverilog"}
