@@ -100,9 +100,9 @@ def materialise(
     partitions: list[str | None] = list(context.partition_keys) if context.assets_def.partitions_def else [None]
     try:
         if stage is not None and TERMINAL not in context.run.tags:
-            record = context.instance.get_run_record_by_id(context.run_id)
+            record = context.instance.get_run_record_by_id(context.run.run_id)
             started = record.create_timestamp.timestamp() if record else 0.0
-            announce(warehouse.store(), profile.resolved(), context.run_id, started)
+            announce(warehouse.store(), profile.resolved(), context.run.run_id, started)
         works = [_work(context, profile, warehouse, stage, context.asset_key, partition) for partition in partitions]
         upstream = sorted(key.to_user_string() for key in context.assets_def.asset_deps[context.asset_key])
         results = [_once(work, body, upstream, extra(work)) for work in works]
@@ -158,7 +158,7 @@ def _work(
         stage=stage,
         partition=partition,
         code_version=context.assets_def.code_versions_by_key.get(asset) or "",
-        run_id=context.run_id,
+        run_id=context.run.run_id,
         reporter=progress.current() or progress.LogReporter(context.log),
     )
 

@@ -1,0 +1,216 @@
+"""The whole graph on three designs, with real Verilator and real TRL: what a person relies on from `llm4cov run`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from llm4cov_assets.assets.batches import evaluation_records
+from llm4cov_assets.assets.evaluating import evaluations_of
+from llm4cov_assets.assets.inbox import inbox
+from llm4cov_assets.assets.instance import terminal_instance
+from llm4cov_assets.assets.partitions import design_batches
+from llm4cov_assets.assets.plan import run_pipeline, stages_of
+from llm4cov_assets.assets.work import COSTS, Results
+from llm4cov_assets.errors import UserError
+from llm4cov_assets.profiles import Profile
+from warehouse.store import Store
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).resolve().parent.parent
+
+TINY = Profile(
+    name="tiny",
+    train_designs=3,
+    eval_hand_written=2,
+    eval_per_family=0,
+    batch_size=2,
+    drafts=2,
+    repairs=2,
+    variants=4,
+    hidden_size=32,
+    layers=1,
+    steps=(6, 3, 3),
+    batch_rows=8,
+    floor=0.2,
+    eval_samples=1,
+    eval_rounds=1,
+    resamples=200,
+    calibration_sims=4,
+)
+"""Three training designs in two batches, two evaluation designs, a student that learns next to nothing."""
+
+WORK = tuple(cost for cost in COSTS if cost not in ("simulations_from_cache", "generations_from_cache", "cpu_s"))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home with one whole run in it."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LLM4COV_HOME", str(folder))
+        patch.delenv("DAGSTER_HOME", raising=False)
+        summary = run_pipeline(TINY, [0, 1, 2], folder)
+        (folder / "summary.json").write_text(json.dumps(summary.costs))
+        yield folder
+
+
+def test_a_whole_run_fills_the_leaderboard(home: Path) -> None:
+    scores = Store(home).read("scores", config_hash=TINY.config_hash)
+    policies = {"untrained", "stage_0", "stage_1", "stage_2", "control", "teacher", "scripted/random", "scripted/reset"}
+    assert set(scores["policy"]) == policies
+    assert set(scores["mode"]) == {"direct", "agentic"}
+    assert scores.filter(policy="teacher", benchmark="all", mode="agentic")["avg_cov"][0] > 0.3
+    compared = Store(home).read("comparisons", config_hash=TINY.config_hash)
+    assert ("stage_2", "control") in set(compared.select("policy_a", "policy_b").iter_rows())
+
+
+def test_every_row_says_where_it_comes_from(home: Path) -> None:
+    store = Store(home)
+    for table in ("designs", "simulations", "transitions", "selections", "sft_examples", "checkpoints", "evaluations"):
+        rows = store.read(table)
+        assert rows.height, table
+        assert (
+            not rows.select("config_hash", "dagster_run_id", "asset_key", "code_version")
+            .null_count()
+            .sum_horizontal()[0]
+        )
+
+
+def test_no_training_row_comes_from_an_evaluation_design(home: Path) -> None:
+    trained = set(Store(home).read("sft_examples")["design_id"])
+    assert trained and not trained & {r.design.design_id for r in evaluation_records(TINY, home)}
+
+
+def test_the_control_takes_the_steps_of_the_later_stages(home: Path) -> None:
+    steps = dict(Store(home).read("checkpoints").select("policy", "steps").iter_rows())
+    assert steps["control/phase_1"] + steps["control"] == steps["stage_1"] + steps["stage_2"]
+
+
+def test_checks_ran_and_passed(home: Path) -> None:
+    with terminal_instance(home) as instance:
+        events = [
+            e.dagster_event.event_specific_data
+            for run in instance.get_runs()
+            for e in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
+        ]
+    assert len({e.check_name for e in events}) == 4
+    assert all(e.passed for e in events)
+
+
+def test_a_second_run_does_nothing_and_says_so(home: Path) -> None:
+    first = json.loads((home / "summary.json").read_text())
+    assert first["simulations_run"] and first["generations_run"] and first["training_steps_run"]
+    before = table(home)
+    summary = run_pipeline(TINY, [0, 1, 2], home)
+    assert {cost: summary.costs[cost] for cost in WORK} == dict.fromkeys(WORK, 0)
+    assert table(home).equals(before)
+
+
+def test_the_published_file_can_be_read(home: Path) -> None:
+    assert Store(home).query("select count(*) as n from leaderboard")["n"][0] > 0
+
+
+def test_a_second_terminal_run_is_told_who_runs(home: Path) -> None:
+    from llm4cov_assets.assets.instance import only_one
+
+    with only_one(home, "llm4cov run --profile demo"), pytest.raises(UserError, match=f"demo.*{os.getpid()}"):
+        run_pipeline(TINY, [0], home)
+
+
+def test_a_budget_that_is_spent_ends_the_run_with_one_line(home: Path) -> None:
+    from llm4cov_assets.assets.plan import RunFailed
+
+    with pytest.raises(RunFailed, match="--budget-sims"):
+        run_pipeline(TINY.model_copy(update={"seed": 1}), [0], home, budget_sims=5)
+
+
+def test_a_killed_run_goes_on_to_the_same_table(home: Path, tmp_path: Path) -> None:
+    """Killed with -9 in the middle of the training, and finished by the same call."""
+    environment = os.environ | {"LLM4COV_HOME": str(tmp_path)}
+    code = (
+        "import sys; from pathlib import Path; from llm4cov_assets.profiles import Profile\n"
+        "from llm4cov_assets.assets.plan import run_pipeline\n"
+        "run_pipeline(Profile.model_validate_json(sys.argv[1]), [0], Path(sys.argv[2]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, TINY.model_dump_json(), str(tmp_path)], cwd=ROOT, env=environment
+    )
+    try:
+        while not list((tmp_path / "checkpoints").glob(".work-*/config.json")):
+            assert process.poll() is None, "the run ended before its training began"
+            time.sleep(0.2)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LLM4COV_HOME", str(tmp_path))
+        summary = run_pipeline(TINY, [0], tmp_path)
+    assert summary.costs["simulations_run"] < json.loads((home / "summary.json").read_text())["simulations_run"] / 2
+    assert table(tmp_path).equals(table(home).filter(pl.col("policy").is_in(table(tmp_path)["policy"].to_list())))
+    with terminal_instance(tmp_path) as instance:
+        statuses = [run.status for run in instance.get_runs()]
+        assert statuses.count(dg.DagsterRunStatus.FAILURE) == 1
+        assert set(statuses) == {dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS}
+        assert not instance.event_log_storage.get_concurrency_info("training").claimed_slots
+
+
+def test_a_dropped_design_becomes_a_batch_and_is_closed(home: Path) -> None:
+    from definitions import defs
+
+    folder = home / "inbox" / "blinker"
+    folder.mkdir()
+    (folder / "blinker.sv").write_text(
+        "module blinker(input logic clk, input logic rst_n, input logic [3:0] key, output logic led);\n"
+        "  always_ff @(posedge clk or negedge rst_n)\n"
+        "    if (!rst_n) led <= 1'b0;\n"
+        "    else if (key == 4'ha) led <= ~led;\n"
+        "endmodule\n"
+    )
+    old = time.time() - 60
+    for path in (folder / "blinker.sv", folder):
+        os.utime(path, (old, old))
+    with terminal_instance(home) as instance:
+        tick = inbox(dg.build_sensor_context(instance=instance, definitions=defs))
+        assert isinstance(tick, dg.SensorResult) and tick.run_requests and tick.dynamic_partitions_requests
+        [request] = tick.run_requests
+        assert request.run_key and request.run_key.startswith("blinker:")
+        instance.add_dynamic_partitions(design_batches.name, list(tick.dynamic_partitions_requests[0].partition_keys))
+        job = defs.resolve_job_def("close_new_designs")
+        result = job.execute_in_process(instance=instance, partition_key=request.partition_key)
+        assert result.success
+        assert isinstance(inbox(dg.build_sensor_context(instance=instance, definitions=defs)), dg.SkipReason)
+    summary = json.loads(
+        (home / "reports" / "closure" / str(request.partition_key) / "blinker" / "summary.json").read_text()
+    )
+    assert summary["merged"]["overall"] > 0.9
+    closed = Store(home).read("transitions", asset_key="closure")
+    assert closed.height and set(closed["partition_key"]) == {request.partition_key}
+
+
+@pytest.mark.parametrize(("text", "stages"), [("0-2", [0, 1, 2]), ("1", [1]), ("0,2", [0, 2])])
+def test_stages_are_read(text: str, stages: list[int]) -> None:
+    assert stages_of(text) == stages
+
+
+@pytest.mark.parametrize("text", ["3", "a", "", "2-1", "0-5"])
+def test_other_stages_are_refused(text: str) -> None:
+    with pytest.raises(UserError, match="--stages"):
+        stages_of(text)
+
+
+def table(folder: Path) -> pl.DataFrame:
+    """What the leaderboard is made of, apart from what came from a cache."""
+    rows = evaluations_of(Results(TINY, Store(folder)))
+    columns = ["policy", "mode", "design_id", "sample", "status", "overall", "rounds", "simulations", "testbench_id"]
+    return rows.select(columns).sort(columns[:4])
