@@ -83,7 +83,7 @@ def run_pipeline(
     """Materialise the pipeline of `profile`, publish the warehouse, and say what was done.
 
     A failing batch does not stop the others of its stage, but nothing is trained on half of the batches: RunFailed.
-    UserError when another terminal run holds the home.
+    UserError when another terminal run holds the home. Ctrl-C ends the step at hand: KeyboardInterrupt.
     """
     from llm4cov_assets.assets.batches import training_batches
     from warehouse.store import Store
@@ -130,6 +130,8 @@ def _execute(
         )
         summary.dagster_runs += 1
         _add_costs(summary, result)
+        if _interrupted(result):
+            raise KeyboardInterrupt
         if not result.success:
             summary.failed.append(_failure(step, result))
             reporter.say(summary.failed[-1])
@@ -153,6 +155,12 @@ def _add_costs(summary: Summary, result: dg.ExecuteInProcessResult) -> None:
         for name in COSTS:
             value = event.materialization.metadata.get(name)
             summary.costs[name] += value.value if value else 0
+
+
+def _interrupted(result: dg.ExecuteInProcessResult) -> bool:
+    """Ctrl-C during a step, which Dagster turns into a failure of the step."""
+    errors = [e.step_failure_data.error for e in result.filter_events(lambda e: e.is_step_failure)]
+    return any(error and error.cls_name == "DagsterExecutionInterruptedError" for error in errors)
 
 
 def _failure(step: Step, result: dg.ExecuteInProcessResult) -> str:
