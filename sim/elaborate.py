@@ -90,7 +90,7 @@ class Analysis:
         """Every branch that the simulator counts, with the steps that lead there where they are known."""
         found: list[BranchCondition] = []
         for point, ((steps, reason), chosen) in zip(self.netlist.points, self.planner.plan_points(), strict=True):
-            guards = path_texts(point.paths[chosen]) if point.paths else ()
+            guards = path_texts(point.paths[chosen] if point.paths else point.never)
             place = (point.file, point.line, point.what, point.instance)
             found.append(BranchCondition(*place, guards, steps, "" if steps is not None else reason))
         return tuple(found)

@@ -226,7 +226,7 @@ class Lowering:
             raise UnsupportedError("pattern conditions are not followed")
         test = node.conditions[0].expr
         chosen = self.condition(test, frame)
-        text = self.elaboration.text(test.syntax)
+        text = self.elaboration.source(test)
         results: list[Expression] = []
         outer = frame.path
         for wanted, arm, kind in ((True, node.left, "cond_then"), (False, node.right, "cond_else")):

@@ -23,7 +23,8 @@ MAX_CALL_DEPTH = 8
 class BranchPoint:
     """A place where the simulator counts. `paths` are alternative conjunctions: loop passes, generate blocks, calls.
 
-    `clock` names the clock signal of the process, empty for combinational ones.
+    `clock` names the clock signal of the process, empty for combinational ones. A point that never counts has no
+    paths, only `never`, the conditions one of which is false, and a reason.
     """
 
     file: str
@@ -34,6 +35,7 @@ class BranchPoint:
     paths: list[tuple[Condition, ...]] = field(default_factory=lambda: [])
     clock: str = ""
     reason: str = ""
+    never: tuple[Condition, ...] = ()
 
 
 @dataclass(eq=False)
@@ -107,6 +109,7 @@ class Processes(Targets):
         path = frame.path if extra is None else (*frame.path, extra)
         if any(c.expression.is_const and bool(c.expression.value) != c.wanted for c in path):
             point.reason = point.reason or f"`{path[-1].text}` never holds with these parameters"
+            point.never = path
             return
         if len(point.paths) < MAX_ALTERNATIVES:
             point.paths.append(path)
@@ -177,7 +180,7 @@ class Processes(Targets):
         condition = self.condition(test, frame)
         if self.first_test is None and not frame.path:
             self.first_test = condition
-        text = self.elaboration.text(test.syntax)
+        text = self.elaboration.source(test)
         chain = isinstance(node.ifFalse, ast.ConditionalStatement)
         holds = Condition(condition, True, text)
         fails = Condition(condition, False, f"!({text})")
@@ -217,7 +220,7 @@ class Processes(Targets):
         selector = self.lower(node.expr, frame)
         if node.condition == ast.CaseStatementCondition.Inside:
             raise UnsupportedError("case inside is not followed")
-        selector_text = self.elaboration.text(node.expr.syntax)
+        selector_text = self.elaboration.source(node.expr)
         items = node.syntax.items  # type: ignore[attr-defined]
         arms = [s for s in items if isinstance(s, syntax.StandardCaseItemSyntax)]
         default = next((s for s in items if isinstance(s, syntax.DefaultCaseItemSyntax)), None)
@@ -226,7 +229,7 @@ class Processes(Targets):
         seen: list[Expression] = []
         for item, arm in zip(node.items, arms, strict=True):
             tests = [self.matches(selector, e, wild, frame) for e in item.expressions]
-            texts = [self.elaboration.text(e.syntax) for e in item.expressions]
+            texts = [self.elaboration.text(e) for e in arm.expressions if isinstance(e, syntax.SyntaxNode)]
             chosen = self.false
             for test in tests:
                 chosen = self.x.or_(chosen, test)
@@ -252,8 +255,8 @@ class Processes(Targets):
         rest = frame.copy()
         rest.path = (*frame.path, *earlier)
         if default is not None:
-            condition = Condition(self.true, True, f"{selector_text}: default")
-            self._note(default.defaultKeyword.location, "case", rest, condition)
+            rest.path = (*rest.path, Condition(self.true, True, f"{selector_text}: default"))
+            self._note(default.defaultKeyword.location, "case", rest, None)
             self.execute(node.defaultCase, rest)
         for chosen, inner in reversed(branches):
             self._merge(rest, chosen, inner, rest.copy())

@@ -24,6 +24,12 @@ class Elaboration:
         expanded = self.manager.getFullyExpandedLoc(location)
         return self.manager.getFileName(expanded), self.manager.getLineNumber(expanded)
 
+    def source(self, expression: ast.Expression) -> str:
+        """The source text of an expression, without the conversions that elaboration put around it."""
+        while expression.syntax is None and isinstance(expression, ast.ConversionExpression):
+            expression = expression.operand
+        return self.text(expression.syntax)
+
     def text(self, node: syntax.SyntaxNode | None) -> str:
         """The source text of a syntax node on one line, comments left out."""
         if node is None:

@@ -1,0 +1,164 @@
+"""Reading designs from files and folders, and what is said when they cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sim.design import DesignError
+from sim.load import load_design
+
+LEAF = "module leaf(input logic a, output logic y); assign y = ~a; endmodule\n"
+TOP = "module box(input logic a, output logic y); leaf u_leaf(.a, .y); endmodule\n"
+
+
+def folder(tmp_path: Path, **files: str) -> Path:
+    """A folder `box` with files; `__` in a name stands for a folder, the last `_` for the dot."""
+    for name, text in files.items():
+        path = tmp_path / "box" / Path(*name.split("__"))
+        path = path.with_name(".".join(path.name.rsplit("_", 1)))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "box"
+
+
+def refusal(path: Path, **options: object) -> str:
+    with pytest.raises(DesignError) as error:
+        load_design(path, **options)  # type: ignore[arg-type]
+    message = str(error.value)
+    assert "\n" not in message
+    return message
+
+
+def test_a_file_is_a_design_named_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "leaf.sv"
+    path.write_text(LEAF)
+    design = load_design(path)
+    assert (design.name, design.top, [s.path for s in design.sources]) == ("leaf", "leaf", ["leaf.sv"])
+
+
+def test_a_folder_is_searched_for_sources_headers_and_text(tmp_path: Path) -> None:
+    path = folder(
+        tmp_path,
+        rtl__box_sv='`include "w.svh"\n' + TOP,
+        rtl__deep__leaf_v=LEAF,
+        inc__w_svh="`define W 3\n",
+        README_md="It inverts.\n",
+    )
+    design = load_design(path)
+    assert (design.name, design.top) == ("box", "box")
+    assert {s.path for s in design.sources} == {"rtl/box.sv", "rtl/deep/leaf.v"}
+    assert [s.path for s in design.includes] == ["inc/w.svh"]
+    assert design.include_dirs == ("inc",)
+    assert design.specification == "It inverts."
+
+
+def test_packages_come_before_their_users(tmp_path: Path) -> None:
+    path = folder(
+        tmp_path,
+        a_sv="module box(output logic [b_pkg::W-1:0] y); assign y = b_pkg::K; endmodule\n",
+        b_sv="package b_pkg; import c_pkg::*; localparam W = V; localparam K = 1; endpackage\n",
+        c_sv="package c_pkg; localparam V = 4; endpackage\n",
+    )
+    assert [s.path for s in load_design(path).sources] == ["c.sv", "b.sv", "a.sv"]
+
+
+def test_design_toml_gives_what_the_files_do_not_say(tmp_path: Path) -> None:
+    path = folder(
+        tmp_path,
+        box_sv="module box #(parameter W = 1)(input logic [W-1:0] c); endmodule\n",
+        tb_sv="module tb; box u_box(.c(1'b0)); endmodule\n",
+        notes_txt="not the specification\n",
+        spec_md="The specification.\n",
+        design_toml='name = "crate"\nsources = ["box.sv"]\nspec = "spec.md"\nclock = "c"\nreset = "!r"\n'
+        "[defines]\nFAST = 1\n[parameters]\nW = 8\n[targets]\nline = 0.9\n",
+    )
+    design = load_design(path)
+    assert (design.name, design.top, design.clock, design.reset) == ("crate", "box", "c", "!r")
+    assert design.defines == (("FAST", "1"),)
+    assert design.parameters == (("W", "8"),)
+    assert design.targets == (("line", 0.9),)
+    assert design.specification == "The specification.\n"
+
+
+def test_arguments_win_over_design_toml(tmp_path: Path) -> None:
+    path = folder(tmp_path, box_sv=TOP, leaf_sv=LEAF, design_toml='top = "box"\n[defines]\nA = 1\n')
+    design = load_design(path, name="mine", top="leaf", defines={"A": "2"})
+    assert (design.name, design.top, design.defines) == ("mine", "leaf", (("A", "2"),))
+
+
+def test_the_module_named_like_the_folder_is_the_top_among_several(tmp_path: Path) -> None:
+    path = folder(tmp_path, box_sv=TOP, leaf_sv=LEAF, other_sv="module other; endmodule\n")
+    assert load_design(path).top == "box"
+
+
+def test_a_single_file_brings_the_headers_it_includes(tmp_path: Path) -> None:
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "deep.vh").write_text("`define N 2\n")
+    (tmp_path / "near.vh").write_text('`include "deep.vh"\n')
+    (tmp_path / "unused.vh").write_text("")
+    (tmp_path / "m.v").write_text('`include "near.vh"\nmodule m(output [`N-1:0] y); assign y = 0; endmodule\n')
+    design = load_design(tmp_path / "m.v", include_dirs=[tmp_path / "inc"])
+    assert [f.path for f in design.includes] == ["inc/deep.vh", "near.vh"]
+    assert design.include_dirs == ("inc",)
+
+
+def test_line_ends_marks_and_letters_of_other_systems_are_fine(tmp_path: Path) -> None:
+    path = tmp_path / "leaf.sv"
+    path.write_bytes(b"\xef\xbb\xbf// Gr\xc3\xb6\xc3\x9fe, and latin-1: \xe4\r\n" + LEAF.replace("\n", "\r\n").encode())
+    assert load_design(path).top == "leaf"
+
+
+def test_errors_name_the_place_and_the_mend(tmp_path: Path) -> None:
+    assert "no such file or folder" in refusal(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    assert "no RTL found" in refusal(tmp_path / "empty")
+    (tmp_path / "notes.txt").write_text("hello")
+    assert "name a *.v or *.sv file" in refusal(tmp_path / "notes.txt")
+
+    broken = tmp_path / "broken.sv"
+    broken.write_text("module broken(input a);\n  assign = a;\nendmodule\n")
+    assert refusal(broken).startswith(f"{broken}:2: expected expression in `assign = a;`")
+
+    lonely = tmp_path / "lonely.sv"
+    lonely.write_text(TOP)
+    message = refusal(lonely)
+    assert message.startswith(f"{lonely}:1: unknown module 'leaf'") and "add the file that defines it" in message
+
+    header = tmp_path / "header.v"
+    header.write_text('`include "missing.vh"\nmodule header; endmodule\n')
+    assert "header.v:1:" in refusal(header) and "--include" in refusal(header)
+
+    several = tmp_path / "several.sv"
+    several.write_text("module a; endmodule\nmodule b; endmodule\n")
+    assert "(a, b); choose one with --top" in refusal(several)
+    assert "no module 'c'" in refusal(several, top="c")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("name = \n", "not valid TOML"),
+        ('tpo = "box"\n', "unknown key 'tpo'; known: name, top"),
+        ("top = 3\n", "top has the wrong type"),
+        ('sources = ["*.vhd"]\n', "no such file is there"),
+        ('spec = "none.md"\n', "which is not a file"),
+        ('[targets]\nline = "high"\n', "targets.line must be a number"),
+    ],
+)
+def test_a_bad_design_toml_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    path = folder(tmp_path, leaf_sv=LEAF, design_toml=text)
+    message = refusal(path)
+    assert "design.toml" in message and complaint in message
+
+
+def test_real_designs_load() -> None:
+    import pythondata_cpu_picorv32
+    import pythondata_cpu_serv
+
+    picorv32 = load_design(Path(pythondata_cpu_picorv32.data_location) / "picorv32.v")
+    assert (picorv32.name, picorv32.top) == ("picorv32", "picorv32")
+    rtl = Path(pythondata_cpu_serv.data_location) / "rtl"
+    assert "--top" in refusal(rtl)
+    assert load_design(rtl, top="serv_rf_top").top == "serv_rf_top"
