@@ -44,7 +44,7 @@ def goals(analysis: Analysis, uncovered: Sequence[UncoveredItem] | None) -> list
         wanted = [
             (b, UncoveredItem(_metric(b.what), b.file, b.line, b.instance, b.what, ""))
             for b in analysis.branches
-            if b.steps is not None and not _shallow(b.steps)
+            if b.steps is not None and not _shallow(analysis, b.steps)
         ]
         return _rank(_branch_goals(analysis, wanted))
     by_place: dict[tuple[str, int, str, str], list[BranchCondition]] = {}
@@ -77,10 +77,12 @@ def _label(analysis: Analysis, branch: BranchCondition) -> str:
     return f"{branch.file}:{branch.line}:{branch.what}" + (f"@{below}" if below else "")
 
 
-def _shallow(steps: tuple[Step, ...]) -> bool:
-    resets_only = all(not s.constraints for s in steps)
-    idle = all(_holds_at_zero(s) for s in steps)
-    return (resets_only or idle) and sum(s.cycles for s in steps) <= SHALLOW_CYCLES
+def _shallow(analysis: Analysis, steps: tuple[Step, ...]) -> bool:
+    """Whether a reset and a few cycles with all data inputs 0 do as much."""
+    resets = {r.port for r in analysis.interface.resets}
+    if any(c.port in resets for s in steps for c in s.constraints):
+        return all(c.port in resets for s in steps for c in s.constraints)
+    return all(_holds_at_zero(s) for s in steps) and _cycles(steps) <= SHALLOW_CYCLES
 
 
 def _holds_at_zero(step: Step) -> bool:
