@@ -156,6 +156,11 @@ void Design::run(Record& record, size_t capacity, const Limits& limits, const st
     uint64_t now = 0;
     uint64_t recorded = 0;
     const auto ended = [&] { return record.end != End::none || Verilated::gotFinish(); };
+    // A test that ends at a clock edge, and $finish, let the time step settle: the edge counts, as in Verilator's own
+    // main program. Everything else stops at once.
+    const auto halted = [&] {
+        return record.end != End::none && record.end != End::done && record.end != End::finish;
+    };
     if (!waves.empty() && m_api->trace_open) m_api->trace_open(m_model, waves.c_str());
 
     const auto evaluate = [&] {
@@ -164,7 +169,7 @@ void Design::run(Record& record, size_t capacity, const Limits& limits, const st
             return;
         }
         record_inputs(record, capacity, now - recorded);
-        if (record.end != End::none) return;
+        if (halted()) return;
         recorded = now;
         record.time = now;
         m_api->eval_step(m_model);
@@ -183,12 +188,12 @@ void Design::run(Record& record, size_t capacity, const Limits& limits, const st
         do {
             do {
                 evaluate();
-                if (record.end != End::none) break;
+                if (halted()) break;
                 VerilatedVpi::clearEvalNeeded();
                 VerilatedVpi::doInertialPuts();
                 settle();
             } while (VerilatedVpi::evalNeeded());
-            if (ended()) break;
+            if (halted()) break;
             VerilatedVpi::callCbs(cbReadWriteSynch);
             VerilatedVpi::doInertialPuts();
             settle();
