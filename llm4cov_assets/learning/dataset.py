@@ -168,10 +168,7 @@ def _row(
     # half of the rows are as full as prompts are when the student answers them; the others teach the short ones
     wanted = most if rng.random() < 0.5 else rng.randint(min(1, most), most)
     picked = rng.sample(lesson.reached, wanted)
-    driven = [port for _, segment in picked for port in _driven(segment)]
-    prompt = build_prompt(
-        lesson.interface, [goal for goal, _ in picked], rng, repair=pair.role == "repair", extra_ports=driven
-    )
+    prompt = build_prompt(lesson.interface, [goal for goal, _ in picked], rng, repair=pair.role == "repair")
     segment_of = {goal.label: segment for goal, segment in picked}
     segments = [segment_of[goal.label] for goal in prompt.goals]
     if rng.random() < OTHER_CONSTANTS:
@@ -218,7 +215,3 @@ def _masked(action: Action, masks: dict[str, int]) -> Action:
     if not isinstance(action, Drive):
         return action
     return replace(action, values=tuple((port, value ^ masks.get(port, 0)) for port, value in action.values))
-
-
-def _driven(segment: Segment) -> list[str]:
-    return [port for action in segment.actions if isinstance(action, Drive) for port, _ in action.values]

@@ -110,7 +110,7 @@ the design's source, and it makes stimulus only: no checks, no assertions.
 
 {how}
 
-Prompt: `new p3 h2 p0 w1 g0 p0 1 p3 >= a5 ; p0 0 x 0c do`; answer: `g0 p0 1 p3 a5 ; p0 0 x 0c <eos>`. Decode under the
+Prompt: `new g0 p0 1 p3 >= a5 ; p7 0 x 0c do`; answer: `g0 p0 1 p3 a5 ; p7 0 x 0c <eos>`. Decode under the
 grammar of answers, which keeps ports, tags and numbers of digits legal. `{RECORD}` holds the settings and the loss.
 
 Versions: {checkpoint.versions}.

@@ -1,12 +1,13 @@
 """The compact text that the small student reads and writes.
 
-Prompt:  `new p3 h2 p0 w1 g0 p0 1 p3 >= a5 ; p0 0 x 0c g1 p3 0f do`
-         `new` for a draft or `more` for a repair, the data inputs under aliases with their widths, then up to three
-         goals. Each goal has the steps that lead to it from reset: conditions on inputs (no relation means equal)
-         and, after `x`, for how many cycles they hold.
-Answer:  `r 64 g0 p0 1 p3 a5 ; p0 0 x 0c g1 p3 0f`
+Prompt:  `new g0 p0 1 p3 >= a5 ; p7 0 x 0c g1 p2 0f do`
+         `new` for a draft or `more` for a repair, then up to three goals. Each goal has the steps that lead to it from
+         reset: conditions on inputs (no relation means equal) and, after `x`, for how many cycles they hold.
+Answer:  `r 64 g0 p0 1 p3 a5 ; p7 0 x 0c g1 p2 0f`
          bursts of random stimulus, then for each goal the values to drive, step by step.
 
+Every condition has an alias of its own, which stands for its port; so a port has as many aliases as conditions, and
+what follows an alias in the prompt says what should follow it in the answer.
 Numbers are hexadecimal. Conditions that one relation on a whole port cannot say (bit selects, several conditions on
 one port) are shown as a value that meets them; strict relations as inclusive ones. The names of the design's ports
 and goals stay outside the text: a `Prompt` keeps them, and turns the answer into segments of a program.
@@ -36,7 +37,7 @@ FORMAT_VERSION = 1
 GOAL_TOKENS = 72
 """Tokens of one goal's steps, in the prompt and in the answer; longer goals are left out."""
 
-PROMPT_TOKENS = 2 + 2 * len(t.ALIASES) + len(t.TAGS) * (1 + GOAL_TOKENS)
+PROMPT_TOKENS = 2 + len(t.TAGS) * (1 + GOAL_TOKENS)
 ANSWER_TOKENS = 3 * MAX_BURSTS + len(t.TAGS) * (1 + GOAL_TOKENS) + 1
 
 MAX_CYCLES = 255
@@ -62,8 +63,8 @@ class GoalStep(NamedTuple):
 
 @dataclass(frozen=True)
 class Prompt:
-    """What is asked, and how to read the answer. `ports` maps aliases to (port, width in bits), in listed order;
-    `goals` are those tagged g0, g1, ..."""
+    """What is asked, and how to read the answer. `ports` maps aliases to (port, width in bits), in the order of the
+    conditions; `goals` are those tagged g0, g1, ...; `steps` are theirs."""
 
     repair: bool
     ports: dict[str, tuple[str, int]]
@@ -73,10 +74,14 @@ class Prompt:
     @cached_property
     def symbols(self) -> list[str]:
         found = [t.MORE if self.repair else t.NEW]
-        for alias, (_, width) in self.ports.items():
-            found += [alias, t.width_symbol(width)]
-        for tag, steps in zip(t.TAGS, self.steps, strict=False):
-            found += [tag, *self._goal_symbols(steps)]
+        for tag, steps, aliases in zip(t.TAGS, self.steps, self._aliases, strict=False):
+            found.append(tag)
+            for number, (step, alias_of) in enumerate(zip(steps, aliases, strict=True)):
+                found += [t.THEN] if number else []
+                for port, relation, value in step.conditions:
+                    alias = alias_of[port]
+                    found += [alias, *([relation] if relation else []), *self._value(alias, value)]
+                found += _hold(step.cycles, empty=not step.conditions)
         return [*found, t.DO]
 
     @cached_property
@@ -93,48 +98,42 @@ class Prompt:
         return Shape({alias: width for alias, (_, width) in self.ports.items()}, len(self.goals))
 
     @cached_property
-    def _alias_of(self) -> dict[str, str]:
-        return {port: alias for alias, (port, _) in self.ports.items()}
+    def _aliases(self) -> list[list[dict[str, str]]]:
+        """By goal and step: the alias of each port that the step's conditions name."""
+        aliases = iter(self.ports)
+        return [[{c.port: next(aliases) for c in step.conditions} for step in steps] for steps in self.steps]
 
-    @cached_property
-    def _order(self) -> dict[str, int]:
-        return {port: number for number, (port, _) in enumerate(self.ports.values())}
-
-    def _value(self, port: str, value: int) -> list[str]:
-        return t.value_symbols(value, t.digits_of(self.ports[self._alias_of[port]][1]))
-
-    def _goal_symbols(self, steps: Sequence[GoalStep]) -> list[str]:
-        found: list[str] = []
-        for number, step in enumerate(steps):
-            found += [t.THEN] if number else []
-            for port, relation, value in sorted(step.conditions, key=lambda c: self._order[c.port]):
-                found += [self._alias_of[port], *([relation] if relation else []), *self._value(port, value)]
-            found += _hold(step.cycles, empty=not step.conditions)
-        return found
+    def _value(self, alias: str, value: int) -> list[str]:
+        return t.value_symbols(value, t.digits_of(self.ports[alias][1]))
 
     def answer(self, bursts: Sequence[Burst], segments: Sequence[Segment]) -> str:
         """Write bursts, and one segment for each goal in order, as an answer without end token.
 
-        Raises NotExpressible when a segment drives a port that has no alias, or is too long.
+        Raises NotExpressible when a segment drives a port that its goal does not name, or is too long.
         """
         found: list[str] = []
         for burst in bursts[:MAX_BURSTS]:
             found += [t.BURST, *t.value_symbols(min(burst.cycles, MAX_CYCLES), 2)]
-        for tag, segment in zip(t.TAGS, segments, strict=False):
-            found += [tag, *self._segment_symbols(segment)]
+        for number, segment in enumerate(segments):
+            found += [t.TAGS[number], *self._segment_symbols(segment, self._aliases[number])]
         if not found:
             raise NotExpressible("empty answer")
         return t.join(found)
 
-    def _segment_symbols(self, segment: Segment) -> list[str]:
+    def _segment_symbols(self, segment: Segment, aliases: Sequence[dict[str, str]]) -> list[str]:
         steps = [step for action in segment.actions for step in _split(action)]
         found: list[str] = []
         for number, (values, cycles) in enumerate(steps):
             found += [t.THEN] if number else []
-            for port, value in sorted(values, key=lambda v: self._order.get(v[0], 0)):
-                if port not in self._alias_of:
-                    raise NotExpressible("segment drives a port without an alias")
-                found += [self._alias_of[port], *self._value(port, value)]
+            # the step's own aliases, in the prompt's order; where it names a port that only other steps name, theirs
+            own = aliases[number] if number < len(aliases) else {}
+            alias_of = own | {port: alias for step in aliases for port, alias in step.items() if port not in own}
+            place = {port: i for i, port in enumerate(alias_of)}
+            for port, _ in values:
+                if port not in alias_of:
+                    raise NotExpressible("segment drives a port that its goal does not name")
+            for port, value in sorted(values, key=lambda v: place[v[0]]):
+                found += [alias_of[port], *self._value(alias_of[port], value)]
             found += _hold(cycles, empty=not values)
         if not steps or len(found) > GOAL_TOKENS or len(steps) > MAX_STEPS:
             raise NotExpressible("segment is empty or too long")
@@ -145,11 +144,11 @@ class Prompt:
         found: list[Segment] = []
         words = iter(answer.split())
         label, actions = "", list[Action]()
-        values, cycles = list[tuple[str, int]](), 1
+        values, cycles = dict[str, int](), 1
 
         def close_step() -> None:
             if label:
-                actions.append(Drive(tuple(values), cycles))
+                actions.append(Drive(tuple(values.items()), cycles))
 
         def close_segment() -> None:
             close_step()
@@ -162,14 +161,14 @@ class Prompt:
                 found.append(Segment(f"{burst.cycles} random cycles", (burst,)))
             elif word in t.TAGS:
                 close_segment()
-                label, actions, values, cycles = self.goals[t.TAGS.index(word)].label, [], [], 1
+                label, actions, values, cycles = self.goals[t.TAGS.index(word)].label, [], {}, 1
             elif word == t.THEN:
                 close_step()
-                values, cycles = [], 1
+                values, cycles = {}, 1
             elif word == t.HOLD:
                 cycles = int(next(words), 16)
             else:
-                values.append((self.ports[word][0], int(next(words), 16)))
+                values[self.ports[word][0]] = int(next(words), 16)
         close_segment()
         return tuple(found)
 
@@ -255,23 +254,15 @@ def _condition(port: str, width: int, constraints: Sequence[Constraint], value: 
     return Condition(port, "", value & top)
 
 
-def ports_of(steps: Iterable[GoalStep]) -> list[str]:
-    """Ports that the conditions name, in order of appearance."""
-    return list(dict.fromkeys(c.port for step in steps for c in step.conditions))
-
-
-def build_prompt(
-    interface: Interface, goals: Sequence[Goal], rng: Random, *, repair: bool, extra_ports: Sequence[str] = ()
-) -> Prompt:
+def build_prompt(interface: Interface, goals: Sequence[Goal], rng: Random, *, repair: bool) -> Prompt:
     """A prompt for the first goals that fit (at most len(TAGS)), with fresh aliases.
 
-    All data inputs get an alias as long as there are enough; the ports that goals or `extra_ports` name come first.
-    Goals that cannot be said are passed over.
+    Goals that cannot be said, and those for whose conditions no aliases are left, are passed over.
     """
     widths = {port.name: port.width for port in interface.data_inputs}
     widths |= {reset.port: 1 for reset in interface.resets}
     chosen: list[tuple[Goal, tuple[GoalStep, ...]]] = []
-    named = list(dict.fromkeys(extra_ports))
+    named: list[str] = []
     for goal in goals:
         if len(chosen) == len(t.TAGS):
             break
@@ -279,17 +270,14 @@ def build_prompt(
             steps = goal_steps(goal, interface)
         except NotExpressible:
             continue
-        wider = list(dict.fromkeys([*named, *ports_of(steps)]))
-        if len(wider) <= len(t.ALIASES):
-            named = wider
+        ports = [c.port for step in steps for c in step.conditions]
+        if len(named) + len(ports) <= len(t.ALIASES):
+            named += ports
             chosen.append((goal, steps))
-    narrow = [port.name for port in interface.data_inputs if port.width <= 4 * t.MAX_DIGITS]
-    listed = list(dict.fromkeys([*named, *narrow]))[: len(t.ALIASES)]
-    rng.shuffle(listed)
-    aliases = rng.sample(t.ALIASES, len(listed))
+    aliases = rng.sample(t.ALIASES, len(named))
     return Prompt(
         repair,
-        {alias: (port, widths[port]) for alias, port in zip(aliases, listed, strict=True)},
+        {alias: (port, widths[port]) for alias, port in zip(aliases, named, strict=True)},
         tuple(goal for goal, _ in chosen),
         tuple(steps for _, steps in chosen),
     )

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-ALIASES = tuple(f"p{i}" for i in range(16))
-"""Stand-ins for port names, drawn anew for every prompt so that no name can be learnt by heart."""
+ALIASES = tuple(f"p{i}" for i in range(24))
+"""Stand-ins for the ports that conditions name, drawn anew for every prompt so that none can be learnt by heart."""
 
 TAGS = ("g0", "g1", "g2")
 """Names of the goals of a prompt, repeated in the answer."""
@@ -24,13 +24,10 @@ MAX_DIGITS = 8
 """Hex digits of the widest value; wider ports have no alias."""
 
 DIGITS = tuple("0123456789abcdef")
-WIDTHS = ("w1", *(f"h{i}" for i in range(1, MAX_DIGITS + 1)))
-"""Width of a port: one bit, or that many hex digits."""
-
 PAD, EOS, NEW, MORE, DO, THEN, HOLD, BURST = "<pad>", "<eos>", "new", "more", "do", ";", "x", "r"
 RELATIONS = ("!=", "<=", ">=")
 
-VOCABULARY = (PAD, EOS, NEW, MORE, DO, THEN, HOLD, BURST, *RELATIONS, *DIGITS, *WIDTHS, *TAGS, *ALIASES)
+VOCABULARY = (PAD, EOS, NEW, MORE, DO, THEN, HOLD, BURST, *RELATIONS, *DIGITS, *TAGS, *ALIASES)
 TOKEN_ID = {token: number for number, token in enumerate(VOCABULARY)}
 PAD_ID, EOS_ID = TOKEN_ID[PAD], TOKEN_ID[EOS]
 
@@ -78,11 +75,6 @@ def value_symbols(value: int, digits: int) -> list[str]:
 def digits_of(width: int) -> int:
     """Hex digits of a value of `width` bits."""
     return (width + 3) // 4
-
-
-def width_symbol(width: int) -> str:
-    """The width token of a port of `width` bits (at most 4 * MAX_DIGITS)."""
-    return "w1" if width == 1 else f"h{digits_of(width)}"
 
 
 def fast_tokenizer() -> PreTrainedTokenizerFast:

@@ -17,10 +17,7 @@ from llm4cov_assets.policy.student import base_student
 from llm4cov_assets.profiles import Profile
 
 ROWS = pl.DataFrame(
-    [
-        {"prompt": f"more p{i % 16} h2 g0 p{i % 16} {i:02x} do", "completion": f"g0 p{i % 16} {i:02x} <eos>"}
-        for i in range(24)
-    ]
+    [{"prompt": f"more g0 p{i % 16} {i:02x} do", "completion": f"g0 p{i % 16} {i:02x} <eos>"} for i in range(24)]
 )
 SETTINGS = {"steps": 8, "learning_rate": 3e-3, "batch_rows": 4, "max_length": 64, "threads": 1, "seed": 3}
 
@@ -58,7 +55,7 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path):
 def test_training_learns_is_told_once_and_gives_a_folder_that_transformers_loads(base, tmp_path):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    long = pl.DataFrame({"prompt": ["more " + "p1 h2 " * 40 + "do"], "completion": ["r 40 <eos>"]})
+    long = pl.DataFrame({"prompt": ["more g0 " + "p1 1 " * 40 + "do"], "completion": ["r 40 <eos>"]})
     seen = []
     made = train(
         pl.concat([ROWS, long]), base.path, tmp_path, **SETTINGS, progress=lambda step, n, loss: seen.append((step, n))
@@ -112,7 +109,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(base, tmp_path):
 
 @pytest.mark.slow
 def test_a_failing_training_says_why(base, tmp_path):
-    too_long = pl.DataFrame({"prompt": ["more " + "p1 h2 " * 40 + "do"], "completion": ["r 40 <eos>"]})
+    too_long = pl.DataFrame({"prompt": ["more g0 " + "p1 1 " * 40 + "do"], "completion": ["r 40 <eos>"]})
     with pytest.raises(TrainingError, match="no training row is left"):
         train(too_long, base.path, tmp_path, **SETTINGS)
 
