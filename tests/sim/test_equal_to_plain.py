@@ -50,6 +50,7 @@ def plain_hits(design: Design, testbench: Testbench, folder: Path) -> set[tuple[
             includes=[folder / "rtl" / i for i in design.include_dirs],
             hdl_toplevel=design.top,
             build_dir=folder / "build",
+            parameters=dict(design.parameters),
             build_args=[
                 "--coverage", "--no-coverage-fsm", "--x-assign", "0", "--x-initial", "0", "-Wno-fatal", "--timing",
                 "-CFLAGS", "-fcoroutines -std=c++20", "-MAKEFLAGS",
