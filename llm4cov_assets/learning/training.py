@@ -36,6 +36,9 @@ Progress = Callable[[int, int, float], None]
 SAVES = 4
 """How often a training saves its state, to go on from there after a kill."""
 
+MATRIX_RATE = 10 / 3
+"""Learning rate of the matrices (Muon, updates scaled to the size of AdamW's) over that of the rest (AdamW)."""
+
 _COMPLETE = "complete"
 
 _GROUP = 16
@@ -59,7 +62,9 @@ class Settings:
     schedule: str = "cosine"
     warmup_steps: int = 0
     weight_decay: float = 0.01
+    adam_beta1: float = 0.9
     adam_beta2: float = 0.98
+    matrix_rate: float = MATRIX_RATE
     max_grad_norm: float = 1.0
 
 
@@ -226,11 +231,10 @@ def _sft_config(settings: Settings, folder: Path) -> Any:
         lr_scheduler_type=settings.schedule,
         lr_scheduler_kwargs=None,
         warmup_steps=settings.warmup_steps,
-        optim="adamw_torch",
+        optim="adamw_torch",  # not used: the trainer is given an optimiser
         weight_decay=settings.weight_decay,
-        adam_beta1=0.9,
+        adam_beta1=settings.adam_beta1,
         adam_beta2=settings.adam_beta2,
-        adam_epsilon=1e-8,
         max_grad_norm=settings.max_grad_norm,
         label_smoothing_factor=0.0,
         neftune_noise_alpha=None,
@@ -302,6 +306,8 @@ def _train_here(config: dict[str, Any]) -> None:
     from transformers import AutoModelForCausalLM, TrainerCallback
     from trl import SFTTrainer
 
+    from llm4cov_assets.learning.optimizer import MuonAdamW
+
     torch.set_num_threads(settings.threads)
 
     class Report(TrainerCallback):
@@ -313,12 +319,21 @@ def _train_here(config: dict[str, Any]) -> None:
             (folder / f"checkpoint-{state.global_step}" / _COMPLETE).touch()
 
     folder = work / "trainer"
+    model = AutoModelForCausalLM.from_pretrained(config["parent"], dtype=torch.float32, local_files_only=True)
+    optimizer = MuonAdamW(
+        model,
+        lr=settings.learning_rate,
+        matrix_rate=settings.matrix_rate,
+        weight_decay=settings.weight_decay,
+        adam_betas=(settings.adam_beta1, settings.adam_beta2),
+    )
     trainer = SFTTrainer(
-        model=AutoModelForCausalLM.from_pretrained(config["parent"], dtype=torch.float32, local_files_only=True),
+        model=model,
         args=_sft_config(settings, folder),
         train_dataset=Dataset.from_dict({"input_ids": [ids[i] for i in order], "labels": [labels[i] for i in order]}),
         processing_class=t.fast_tokenizer(),
         callbacks=[Report()],
+        optimizers=(optimizer, None),
     )
     trainer.train(resume_from_checkpoint=_last_saved(folder))
     curve = tuple((int(e["step"]), float(e["loss"])) for e in trainer.state.log_history if "loss" in e)

@@ -40,9 +40,9 @@ def base_student(profile: Profile, out_dir: Path) -> Checkpoint:
         "hidden_size": profile.hidden_size,
         "intermediate_size": 3 * profile.hidden_size,
         "num_hidden_layers": profile.layers,
-        "num_attention_heads": max(1, profile.hidden_size // 32),
-        "num_key_value_heads": max(1, profile.hidden_size // 64),
-        "head_dim": 32,
+        "num_attention_heads": max(1, profile.hidden_size // 16),
+        "num_key_value_heads": max(1, profile.hidden_size // 16),
+        "head_dim": 16,
         "max_position_embeddings": max(1024, profile.max_length),
     }
     checkpoint_id = content_id("checkpoint", "base", settings, profile.seed, t.VOCABULARY, versions())
