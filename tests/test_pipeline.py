@@ -14,6 +14,7 @@ from pathlib import Path
 import dagster as dg
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 from llm4cov_assets.assets.batches import evaluation_records
 from llm4cov_assets.assets.evaluating import evaluations_of
@@ -22,8 +23,9 @@ from llm4cov_assets.assets.instance import terminal_instance
 from llm4cov_assets.assets.partitions import design_batches
 from llm4cov_assets.assets.plan import run_pipeline, stages_of
 from llm4cov_assets.assets.work import COSTS, Results
+from llm4cov_assets.cli import app
 from llm4cov_assets.errors import UserError
-from llm4cov_assets.profiles import Profile
+from llm4cov_assets.profiles import PROFILES, Profile
 from warehouse.store import Store
 
 pytestmark = pytest.mark.slow
@@ -94,7 +96,7 @@ def test_no_training_row_comes_from_an_evaluation_design(home: Path) -> None:
 
 def test_the_control_takes_the_steps_of_the_later_stages(home: Path) -> None:
     steps = dict(Store(home).read("checkpoints").select("policy", "steps").iter_rows())
-    assert steps["control/phase_1"] + steps["control"] == steps["stage_1"] + steps["stage_2"]
+    assert (steps["control/phase_1"], steps["control"]) == TINY.steps[1:]
 
 
 def test_checks_ran_and_passed(home: Path) -> None:
@@ -196,6 +198,47 @@ def test_a_dropped_design_becomes_a_batch_and_is_closed(home: Path) -> None:
     assert summary["merged"]["overall"] > 0.9
     closed = Store(home).read("transitions", asset_key="closure")
     assert closed.height and set(closed["partition_key"]) == {request.partition_key}
+
+
+@pytest.fixture
+def known(home: Path, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
+    """A command line that knows the profile of these tests."""
+    monkeypatch.setitem(PROFILES, TINY.name, TINY)
+    return CliRunner()
+
+
+def test_compare_prints_paired_differences(known: CliRunner) -> None:
+    result = known.invoke(app, ["compare", "teacher", "scripted/reset", "--profile", "tiny", "--json"])
+    rows = json.loads(result.stdout)
+    assert {(r["policy_a"], r["policy_b"]) for r in rows} == {("teacher", "scripted/reset")}
+    assert all(r["diff_low"] <= r["diff"] <= r["diff_high"] for r in rows)
+    assert next(r for r in rows if r["benchmark"] == "all" and r["mode"] == "agentic")["diff"] > 0
+
+
+def test_compare_names_the_policies_there_are(known: CliRunner) -> None:
+    error = known.invoke(app, ["compare", "teacher", "nobody", "--profile", "tiny"]).exception
+    assert isinstance(error, UserError) and "scripted/random" in str(error)
+
+
+def test_run_prints_the_leaderboard_of_a_finished_pipeline(known: CliRunner) -> None:
+    result = known.invoke(app, ["run", "--profile", "tiny", "--json"])
+    assert result.exit_code == 0
+    answer = json.loads(result.stdout)
+    assert answer["simulations_run"] == answer["generations_run"] == answer["training_steps_run"] == 0
+    assert [r["policy"] for r in answer["leaderboard"][:5]] == ["untrained", "stage_0", "stage_1", "stage_2", "control"]
+    assert answer["comparisons"][0]["policy_a"] == "stage_2" and answer["comparisons"][0]["policy_b"] == "untrained"
+
+
+def test_the_report_is_one_file(known: CliRunner, tmp_path: Path) -> None:
+    known.invoke(app, ["report", "--profile", "tiny", "--out", str(tmp_path / "report.html")])
+    text = (tmp_path / "report.html").read_text()
+    assert "scripted/random" in text and "<svg" in text and "http" not in text.replace("http://www.w3.org", "")
+
+
+def test_profiles_say_what_they_cost(known: CliRunner) -> None:
+    listed = {p["name"]: p for p in json.loads(known.invoke(app, ["profiles", "--json"]).stdout)}
+    assert sum(listed["demo"]["budget_cpu_s"].values()) < 2000
+    assert isinstance(known.invoke(app, ["run", "--profile", "nothing"]).exception, UserError)
 
 
 @pytest.mark.parametrize(("text", "stages"), [("0-2", [0, 1, 2]), ("1", [1]), ("0,2", [0, 2])])

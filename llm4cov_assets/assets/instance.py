@@ -20,6 +20,8 @@ DAGSTER_YAML = """\
 # Written by llm4cov; delete it to get the default again.
 telemetry:
   enabled: false
+nux:
+  enabled: false
 concurrency:
   pools:
     granularity: op

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm4cov_assets.assets.resources import TrainerResource
 from llm4cov_assets.assets.work import Outcome, Work
 from llm4cov_assets.errors import UserError
+from sim.identity import content_id
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,13 +31,16 @@ def initial_student(work: Work) -> Outcome:
 def trained(
     work: Work, trainer: TrainerResource, policy: str, data: pl.DataFrame, *, parent: str, phases: Sequence[int]
 ) -> Outcome:
-    """Train `policy` on `data` from the checkpoint of asset `parent`, with the steps and rates of stages `phases`."""
-    if data.is_empty():
-        raise UserError(f"{work.asset}: no training row was accepted: use more designs, more drafts, or a lower floor")
+    """Train `policy` on `data` from the checkpoint of asset `parent`, with the steps and rates of stages `phases`.
+
+    Without any row the weights stay those of the parent, and the metadata shows 0 steps.
+    """
     folder = work.store.home / "checkpoints"
-    before = work.read("checkpoints", parent).row(-1, named=True)
-    path, made = work.store.home / before["path"], []
-    for phase in phases:
+    before = work.read("checkpoints", parent)
+    if before.is_empty():
+        raise UserError(f"{work.asset} starts from {parent}, which has no checkpoint yet: materialise it first")
+    path, made = work.store.home / before.sort("created_at")["path"][-1], []
+    for phase in phases if data.height else []:
         steps = work.profile.steps[phase]
         with work.task(f"training with the steps of stage {phase}", steps, "steps") as task:
             seen = 0
@@ -59,9 +65,32 @@ def trained(
                 )
             )
         path = made[-1].path
+    made = made or [unchanged(path, folder, policy)]
     names = [f"{policy}/phase_{n}" for n in range(1, len(made))] + [policy]
     rows = checkpoint_rows(work, list(zip(names, made, strict=True)), n_designs=data["design_id"].n_unique())
     return Outcome({"checkpoints": rows}, training_metadata(made))
+
+
+def unchanged(parent: Path, folder: Path, policy: str) -> Checkpoint:
+    """A checkpoint with the weights of its parent: a stage that accepted nothing has nothing to train on."""
+    from llm4cov_assets.policy.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+
+    before = load_checkpoint(parent)
+    if before is None:
+        raise UserError(f"{parent} is not a finished checkpoint: materialise the asset that makes it again")
+    checkpoint_id = content_id("checkpoint", "unchanged", before.checkpoint_id, policy)
+    path = folder / checkpoint_id
+    if found := load_checkpoint(path):
+        return found
+
+    def copy(target: Path) -> None:
+        for file in before.path.glob("*"):
+            if file.name.startswith(("model", "config", "generation_config")):
+                shutil.copy2(file, target)
+
+    made = Checkpoint(checkpoint_id, path, before.checkpoint_id, parameters=before.parameters, versions=before.versions)
+    save_checkpoint(made, copy)
+    return made
 
 
 def training_metadata(made: Sequence[Checkpoint]) -> dict[str, Any]:

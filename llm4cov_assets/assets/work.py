@@ -196,8 +196,9 @@ def _once(work: Work, body: Callable[[Work], Outcome], upstream: list[str], extr
         return record.data_version, _described(record.metadata | dict.fromkeys(COSTS, 0)) | {"reused": record.run_id}
     outcome = body(work)
     rows = _write(work, outcome.tables)
-    metadata = dict.fromkeys(COSTS, 0) | {"config_hash": work.profile.config_hash} | dict(outcome.metadata)
-    metadata |= {f"rows/{table}": n for table, n in rows.items()}
+    costs = {name: outcome.metadata.get(name, 0) for name in COSTS}
+    metadata = {k: v for k, v in outcome.metadata.items() if k not in costs} | costs
+    metadata |= {f"rows/{table}": n for table, n in rows.items()} | {"config_hash": work.profile.config_hash}
     version = data_version(outcome.tables)
     record = Record(key, version, rows, metadata, work.run_id, outcome.logical_simulations)
     work.finished.put(work.asset, work.partition, record)

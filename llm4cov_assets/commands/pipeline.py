@@ -1,10 +1,11 @@
-"""`llm4cov run`, `llm4cov compare` and `llm4cov profiles`."""
+"""`llm4cov run`, `llm4cov report`, `llm4cov compare` and `llm4cov profiles`."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,6 +27,7 @@ ORDER = ("untrained", "stage_0", "stage_1", "stage_2", "control", "teacher")
 def mount(app: typer.Typer) -> None:
     """Register the commands of this module."""
     app.command("run")(run)
+    app.command("report")(report)
     app.command("compare")(compare)
     app.command("profiles")(profiles)
 
@@ -95,6 +97,31 @@ def compare(policy_a: str, policy_b: str, profile: ProfileOption = "demo", as_js
         print(json.dumps(rows))
     else:
         show_comparisons(rows)
+
+
+def report(
+    profile: ProfileOption = "demo",
+    out: Annotated[
+        Path | None, typer.Option(help="file to write (default: reports/<profile>.html in the home)")
+    ] = None,
+) -> None:
+    """Write one HTML file with leaderboard, comparisons, funnel and training of a profile."""
+    from llm4cov_assets.home import home
+    from llm4cov_assets.profiles import profile as named
+    from llm4cov_assets.report.page import page
+    from warehouse.store import Store
+
+    chosen, store = named(profile), Store(home())
+    board, differences = results(chosen)
+    if not board:
+        raise UserError(f"nothing is evaluated yet for profile {profile}: llm4cov run --profile {profile}")
+    tables = [store.read(name, config_hash=chosen.config_hash) for name in ("transitions", "checkpoints")]
+    path = out or home() / "reports" / f"{profile}.html"
+    try:
+        path.write_text(page(chosen, board, differences, *tables), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from error
+    print(path)
 
 
 def profiles(as_json: JsonOption = False) -> None:
