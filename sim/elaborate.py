@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from pyslang import ast
@@ -77,13 +77,23 @@ class Analysis:
     interface: Interface
     hierarchy: tuple[tuple[str, str], ...]
     n_lines: int
-    netlist: Netlist
+    netlist: Netlist = field(repr=False)
 
     @cached_property
     def planner(self) -> Planner:
         """The search for ways from reset; it keeps what it has found out about the design."""
         resets = {r.port: 0 if r.active_low else 1 for r in self.interface.resets}
         return Planner(self.netlist, resets, self.n_lines)
+
+    @cached_property
+    def guarded(self) -> tuple[BranchCondition, ...]:
+        """Every branch that the simulator counts with its guards alone: no way to it is looked for, which is cheap."""
+        return tuple(
+            BranchCondition(
+                p.file, p.line, p.what, p.instance, path_texts(p.paths[0] if p.paths else p.never), None, p.reason
+            )
+            for p in self.netlist.points
+        )
 
     @cached_property
     def branches(self) -> tuple[BranchCondition, ...]:
@@ -133,7 +143,7 @@ class _Key:
         return isinstance(other, _Key) and self.key == other.key
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _analyse(key: _Key) -> Analysis:
     design = key.design
     elaboration = elaborate(design)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Signal:
     """One variable or net of one instance (one element, if it is an unpacked array).
 
@@ -26,8 +26,11 @@ class Signal:
     clock: str = ""
     initial: int = 0
 
+    def __repr__(self) -> str:
+        return f"{self.kind} {self.name}[{self.width}]"
 
-@dataclass(eq=False)
+
+@dataclass(eq=False, repr=False)
 class Expression:
     """A node. Two nodes of one `Expressions` are equal exactly if they are the same object.
 
@@ -48,6 +51,10 @@ class Expression:
     @property
     def is_const(self) -> bool:
         return self.op == "const"
+
+    def __repr__(self) -> str:
+        # one level: operands are shared, so a whole expression may be exponentially long
+        return f"{self.op}#{self.number}({self.signal or self.value or [a.number for a in self.args]})"
 
 
 def mask(width: int) -> int:

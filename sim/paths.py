@@ -36,7 +36,7 @@ GOAL_WORK = 40_000
 """The same in the second round and for single goals."""
 DESIGN_WORK = 100_000
 """Steps of the solver for all branches of a design, and as much again for every 100 lines up to MOST_LINES."""
-MOST_LINES = 1500
+MOST_LINES = 1000
 WANDER_CYCLES = 4_000
 """Cycles of random runs for a design whose branches are not all found by the first round."""
 RESET_CYCLES = 2

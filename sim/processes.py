@@ -189,13 +189,19 @@ class Processes(Targets):
             self.record(node, "else", frame, fails)
         then, other = frame.copy(), frame.copy()
         then.path, other.path = (*frame.path, holds), (*frame.path, fails)
-        if condition is not self.false:
-            self.execute(node.ifTrue, then)
-            if self.clock:
-                self._note_constants(condition, frame, then)
-        if node.ifFalse is not None and condition is not self.true:
-            self.execute(node.ifFalse, other)
+        self._branch(node.ifTrue, then, dead=condition is self.false)
+        if self.clock and condition is not self.false:
+            self._note_constants(condition, frame, then)
+        if node.ifFalse is not None:
+            self._branch(node.ifFalse, other, dead=condition is self.true)
         self._merge(frame, condition, then, other)
+
+    def _branch(self, node: Any, frame: Frame, dead: bool) -> None:
+        """Follow a branch. One that parameters rule out is followed for its points alone: the simulator counts them."""
+        if dead:
+            frame = frame.copy()
+            frame.written = {}
+        self.execute(node, frame)
 
     def _note_constants(self, condition: Expression, before: Frame, after: Frame) -> None:
         if before.path:
@@ -249,8 +255,7 @@ class Processes(Targets):
             frame.path = outer
             earlier.append(Condition(chosen, False, f"!({text})"))
             seen += tests
-            if chosen is not self.false:
-                self.execute(item.stmt, inner)
+            self._branch(item.stmt, inner, dead=chosen is self.false)
             branches.append((chosen, inner))
         rest = frame.copy()
         rest.path = (*frame.path, *earlier)

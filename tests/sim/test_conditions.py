@@ -179,6 +179,20 @@ def test_the_reset_branch_needs_the_reset() -> None:
     assert spelled(branch(found, "!rst_n").steps) == ["1: rst_n == 0"]
 
 
+def test_branches_that_parameters_rule_out_are_listed_with_the_reason() -> None:
+    found = analysis("""localparam bit FAST = 0;
+    always_comb begin
+      hit = 0; q = 0;
+      if (FAST) begin
+        if (go) hit = 1;
+      end
+    end""")
+    dead = branch(found, "go", "if")
+    assert (dead.guards, dead.steps) == (("FAST", "go"), None)
+    assert dead.reason == "`go` never holds with these parameters"
+    assert [(b.line, b.what, b.guards) for b in found.guarded] == [(b.line, b.what, b.guards) for b in found.branches]
+
+
 def test_what_cannot_happen_or_is_not_followed_has_a_reason() -> None:
     found = analysis(
         """localparam bit FAST = 0; logic lat;
