@@ -186,6 +186,22 @@ def test_what_was_simulated_is_in_the_warehouse(folder):
     assert {"status": "passed", "stage": None, "partition_key": "adhoc"} in found
 
 
+def test_a_simulated_design_is_known_by_name_afterwards(folder):
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "late.sv").write_text(COUNTER.replace("module counter", "module late"))
+    first = one_object(llm4cov(folder, "sim", "elsewhere/late.sv", "passing.py", "--json"))
+    (folder / "elsewhere" / "late.sv").unlink()
+    again = one_object(llm4cov(folder, "sim", "late", "passing.py", "--json"))
+    assert again["cached"]
+    assert again["simulation_id"] == first["simulation_id"]
+
+
+def test_waves_are_written_beside_the_result(folder):
+    done = llm4cov(folder, "sim", "counter.sv", "passing.py", "--json", "--waves", "counter.vcd")
+    assert one_object(done)["status"] == "passed"
+    assert "$var" in (folder / "counter.vcd").read_text()
+
+
 def test_cache_counts_what_is_stored(folder):
     counted = one_object(llm4cov(folder, "cache", "--json"))
     assert set(counted) >= {"home", "simulations", "builds", "checkpoints"}

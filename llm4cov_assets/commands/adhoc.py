@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from llm4cov_assets import rows
+from llm4cov_assets.errors import UserError
+from llm4cov_assets.ingest.kept import keep
+from llm4cov_assets.ingest.records import DesignRecord
+from llm4cov_assets.ingest.registry import find_design
 from llm4cov_assets.profiles import profile
 from sim.design import DesignError
 from sim.elaborate import analyse
@@ -33,7 +37,7 @@ def record_simulations(
     points: Callable[[str], Points],
 ) -> None:
     """Store simulations that a person asked for; `points` gives the points of a build."""
-    _write(home, _observed(design, testbenches, simulations, points))
+    _write(home, _observed(home, design, testbenches, simulations, points))
 
 
 def record_closure(home: Path, closure: Closure, policies: Sequence[Policy], points: Callable[[str], Points]) -> None:
@@ -59,7 +63,7 @@ def record_closure(home: Path, closure: Closure, policies: Sequence[Policy], poi
     testbenches = [g.testbench for g in generations if g.testbench]
     simulations = [s.simulation for s in steps if s.simulation]
     settings = {p.name: str(getattr(p, "settings", "")) for p in policies}
-    tables = _observed(closure.design, testbenches, simulations, points) | {
+    tables = _observed(home, closure.design, testbenches, simulations, points) | {
         "policies": rows.policy_rows(policies, settings),
         "prompts": rows.prompt_rows(generations),
         "generations": rows.generation_rows(generations),
@@ -69,7 +73,16 @@ def record_closure(home: Path, closure: Closure, policies: Sequence[Policy], poi
     _write(home, tables)
 
 
+def _known(home: Path, design: Design) -> bool:
+    """A name already stands for this very design."""
+    try:
+        return find_design(design.name, home).design_id == design.design_id
+    except (UserError, DesignError):
+        return False
+
+
 def _observed(
+    home: Path,
     design: Design,
     testbenches: Sequence[Testbench],
     simulations: Sequence[Simulation],
@@ -81,7 +94,10 @@ def _observed(
         analysis = analyse(design)
     except DesignError:
         analysis = None
-    described = rows.design_row(design, split="adhoc", kind="imported", source="command line", analysis=analysis)
+    record = DesignRecord(design, "adhoc", "imported", design.name, source="command line")
+    if not _known(home, design):
+        keep(record, home, PARTITION)
+    described = rows.design_row(design, split="adhoc", kind="imported", source=record.source, analysis=analysis)
     return {
         "designs": rows.design_rows([described]),
         "design_files": rows.file_rows([design]),

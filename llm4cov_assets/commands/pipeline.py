@@ -57,6 +57,12 @@ def run(
     except RunFailed as failure:
         print(f"llm4cov run: {failure}", file=sys.stderr)
         raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        print(
+            "llm4cov run: interrupted; what was finished is stored, the same command goes on from there",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
     board, differences = results(chosen)
     if as_json:
         answer = {

@@ -13,7 +13,8 @@ from llm4cov_assets.errors import UserError
 
 if TYPE_CHECKING:
     from sim.design import Design
-    from sim.simulation import Language, Testbench
+    from sim.simulation import Language, Limits, Simulation, Testbench
+    from sim.simulator import Simulator
 
 DesignArgument = Annotated[str, typer.Argument(metavar="DESIGN", help="name in the warehouse, folder or RTL file")]
 TopOption = Annotated[str | None, typer.Option("--top", help="top module")]
@@ -42,6 +43,7 @@ def simulate(
     seed: Annotated[int, typer.Option(help="random seed of the simulation")] = 0,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="simulate even if the result is known")] = False,
     retry_faults: Annotated[bool, typer.Option("--retry-faults", help="run stored machine faults again")] = False,
+    waves: Annotated[Path | None, typer.Option(help="write the waveforms to this file (VCD)")] = None,
     language: Annotated[str | None, typer.Option(help="cocotb or systemverilog; by the file's name")] = None,
     top: TopOption = None,
     define: DefineOption = None,
@@ -66,7 +68,10 @@ def simulate(
         limits = replace(limits, wall_s=timeout, cpu_s=timeout)
     with Simulator(home(), workers=1, retry_faults=retry_faults, read_cache=not no_cache) as simulator:
         with show.working(f"simulating {testbench.name} on {subject.name}"):
-            [result] = simulator.run_many(subject, [bench], limits=limits, seed=seed)
+            if waves is None:
+                [result] = simulator.run_many(subject, [bench], limits=limits, seed=seed)
+            else:
+                result = _with_waves(simulator, subject, bench, waves, limits=limits, seed=seed)
         adhoc.record_simulations(home(), subject, [bench], [result], simulator.points)
     if as_json:
         print(json.dumps(result.as_json(), ensure_ascii=False))
@@ -76,6 +81,19 @@ def simulate(
         log.write_text(result.log, encoding="utf-8")
         show.simulation(subject, testbench, result, log)
     raise typer.Exit(0 if result.status == "passed" else 1)
+
+
+def _with_waves(
+    simulator: Simulator, design: Design, testbench: Testbench, waves: Path, *, limits: Limits, seed: int
+) -> Simulation:
+    from sim.build import BuildError
+
+    if waves.is_dir() or not waves.absolute().parent.is_dir():
+        raise UserError(f"--waves {waves}: give a file in a folder that exists")
+    try:
+        return simulator.run_with_waves(design, testbench, waves, limits=limits, seed=seed)
+    except BuildError as error:
+        raise UserError(f"no waveforms of {design.name}: {error.message}") from None
 
 
 def close(

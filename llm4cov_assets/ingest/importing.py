@@ -111,8 +111,8 @@ def _read(
 
 
 def _taken(home: Path) -> dict[str, str]:
-    """design_id by name, of the designs kept already."""
-    return {r.name: r.design.design_id for batch in kept_designs(home).values() for r in batch}
+    """design_id by name, of the designs kept already; those that a person only simulated do not hold their names."""
+    return {r.name: r.design.design_id for batch in kept_designs(home).values() for r in batch if r.split != "adhoc"}
 
 
 def _judge(

@@ -134,8 +134,8 @@ def _by_name(name: str, home: Path) -> Design | None:
     generated = by_name(name)
     if generated is not None:
         return generated.design
-    for batch in reversed(kept_designs(home).values()):
-        for record in batch:
-            if record.name == name:
-                return record.design
+    kept = [r for batch in reversed(kept_designs(home).values()) for r in batch if r.name == name]
+    kept.sort(key=lambda r: r.split == "adhoc")  # what was imported wins over what was only simulated
+    if kept:
+        return kept[0].design
     return None
