@@ -167,12 +167,13 @@ def _failure(step: Step, result: dg.ExecuteInProcessResult) -> str:
     """One line: which asset of which batch failed, and why."""
     where = f" [{step.partition}]" if step.partition else ""
     for event in result.filter_events(lambda e: e.is_step_failure):
+        asset = str(event.step_key).replace("__", "/")
         failure = event.step_failure_data
         if failure.user_failure_data and failure.user_failure_data.description:
-            return f"{event.step_key}{where}: {failure.user_failure_data.description}"
+            return f"{asset}{where}: {failure.user_failure_data.description}"
         error = failure.error
         while error and error.cause:
             error = error.cause
         text = error.message.strip().splitlines()[0] if error else "failed"
-        return f"{event.step_key}{where}: {text} (see run {result.run_id} in the UI: script/server)"
+        return f"{asset}{where}: {text} (see run {result.run_id} in the UI: script/server)"
     return f"{step.job}{where}: failed (see run {result.run_id} in the UI: script/server)"

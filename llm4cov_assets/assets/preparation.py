@@ -52,6 +52,9 @@ def base_student(
     context: dg.AssetExecutionContext, profile: ProfileResource, warehouse: WarehouseResource
 ) -> dg.MaterializeResult:
     """The student before any training (policy `untrained`): seeded initial weights."""
-    from llm4cov_assets.assets.training import initial_student
+    from llm4cov_assets.assets.training import initial_checkpoint, initial_student
 
-    return materialise(context, profile, warehouse, initial_student)
+    def which(work: Work) -> str:
+        return initial_checkpoint(work).checkpoint_id
+
+    return materialise(context, profile, warehouse, initial_student, extra=which)

@@ -20,11 +20,16 @@ if TYPE_CHECKING:
     from sim.simulator import Simulator
 
 
-def initial_student(work: Work) -> Outcome:
-    """The base student's checkpoint row."""
+def initial_checkpoint(work: Work) -> Checkpoint:
+    """The base student, made when it is not there yet."""
     from llm4cov_assets.policy.student import base_student
 
-    made = base_student(work.profile, work.store.home / "checkpoints")
+    return base_student(work.profile, work.store.home / "checkpoints")
+
+
+def initial_student(work: Work) -> Outcome:
+    """The base student's checkpoint row."""
+    made = initial_checkpoint(work)
     return Outcome({"checkpoints": checkpoint_rows(work, [("untrained", made)])}, {"parameters": made.parameters})
 
 
