@@ -107,8 +107,9 @@ class Processes(Targets):
             column = manager.getColumnNumber(location)
             point = self.points[key] = BranchPoint(file, line, column, kind, self.instance, clock=self.clock)
         path = frame.path if extra is None else (*frame.path, extra)
-        if any(c.expression.is_const and bool(c.expression.value) != c.wanted for c in path):
-            point.reason = point.reason or f"`{path[-1].text}` never holds with these parameters"
+        false = next((c for c in path if c.expression.is_const and bool(c.expression.value) != c.wanted), None)
+        if false is not None:
+            point.reason = point.reason or f"`{false.text}` never holds with these parameters"
             point.never = path
             return
         if len(point.paths) < MAX_ALTERNATIVES:

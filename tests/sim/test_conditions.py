@@ -189,7 +189,7 @@ def test_branches_that_parameters_rule_out_are_listed_with_the_reason() -> None:
     end""")
     dead = branch(found, "go", "if")
     assert (dead.guards, dead.steps) == (("FAST", "go"), None)
-    assert dead.reason == "`go` never holds with these parameters"
+    assert dead.reason == "`FAST` never holds with these parameters"
     assert [(b.line, b.what, b.guards) for b in found.guarded] == [(b.line, b.what, b.guards) for b in found.branches]
 
 
