@@ -364,7 +364,7 @@ def _branches(design: Design) -> Sequence[BranchCondition]:
     from sim.elaborate import analyse
 
     try:
-        return analyse(design).branches
+        return analyse(design).guarded
     except DesignError:
         return ()
 
