@@ -127,7 +127,9 @@ class Simulation:
     @property
     def running(self) -> bool:
         """Status `passed`, `test_failed`, or `timeout` with coverage. Everything else is failing."""
-        return self.status in ("passed", "test_failed") or (self.status == "timeout" and self.coverage.overall is not None)
+        if self.status == "timeout":
+            return self.coverage.overall is not None
+        return self.status in ("passed", "test_failed")
 
     @property
     def score(self) -> float:
