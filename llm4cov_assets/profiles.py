@@ -37,9 +37,9 @@ class Profile(BaseModel):
 
     # student and training
     hidden_size: int = Field(128, description="width of the small student")
-    layers: int = Field(4, description="layers of the small student")
+    layers: int = Field(2, description="layers of the small student; four learn to copy later and cost twice as much")
     variants: int = Field(8, description="rows made of one accepted pair (fresh aliases, goals permuted and subset)")
-    steps: tuple[int, int, int] = Field((600, 300, 300), description="optimiser steps of stages 0, 1 and 2")
+    steps: tuple[int, int, int] = Field((800, 400, 400), description="optimiser steps of stages 0, 1 and 2")
     learning_rates: tuple[float, float, float] = Field((3e-3, 2e-3, 1.5e-3), description="peak rate of each stage")
     batch_rows: int = Field(32, description="rows per optimiser step")
     max_length: int = Field(512, description="longest row in tokens; longer rows are left out and counted")

@@ -44,6 +44,8 @@ def base_student(profile: Profile, out_dir: Path) -> Checkpoint:
         "num_key_value_heads": max(1, profile.hidden_size // 16),
         "head_dim": 16,
         "max_position_embeddings": max(1024, profile.max_length),
+        # rows are short: slower rotations than this tell neighbours apart no better
+        "rope_parameters": {"rope_type": "default", "rope_theta": 100.0},
     }
     checkpoint_id = content_id("checkpoint", "base", settings, profile.seed, t.VOCABULARY, versions())
     path = out_dir / checkpoint_id
