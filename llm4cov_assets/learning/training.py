@@ -36,7 +36,7 @@ Progress = Callable[[int, int, float], None]
 SAVES = 4
 """How often a training saves its state, to go on from there after a kill."""
 
-MATRIX_RATE = 10 / 3
+MATRIX_RATE = 2.0
 """Learning rate of the matrices (Muon, updates scaled to the size of AdamW's) over that of the rest (AdamW)."""
 
 _COMPLETE = "complete"

@@ -7,7 +7,9 @@ Answer:  `r 64 g0 p0 1 p3 a5 ; p7 0 x 0c g1 p2 0f`
          bursts of random stimulus, then for each goal the values to drive, step by step.
 
 Every condition has an alias of its own, which stands for its port; so a port has as many aliases as conditions, and
-what follows an alias in the prompt says what should follow it in the answer.
+what follows an alias in the prompt says what should follow it in the answer. Aliases count up from a start that is
+drawn anew for every prompt: the next one is known without a search (loss after 200 steps 0.94, with aliases drawn
+one by one 1.51).
 Numbers are hexadecimal. Conditions that one relation on a whole port cannot say (bit selects, several conditions on
 one port) are shown as a value that meets them; strict relations as inclusive ones. The names of the design's ports
 and goals stay outside the text: a `Prompt` keeps them, and turns the answer into segments of a program.
@@ -274,7 +276,8 @@ def build_prompt(interface: Interface, goals: Sequence[Goal], rng: Random, *, re
         if len(named) + len(ports) <= len(t.ALIASES):
             named += ports
             chosen.append((goal, steps))
-    aliases = rng.sample(t.ALIASES, len(named))
+    start = rng.randrange(len(t.ALIASES))
+    aliases = [t.ALIASES[(start + i) % len(t.ALIASES)] for i in range(len(named))]
     return Prompt(
         repair,
         {alias: (port, widths[port]) for alias, port in zip(aliases, named, strict=True)},

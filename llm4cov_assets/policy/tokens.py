@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 ALIASES = tuple(f"p{i}" for i in range(24))
-"""Stand-ins for the ports that conditions name, drawn anew for every prompt so that none can be learnt by heart."""
+"""Stand-ins for the ports that conditions name."""
 
 TAGS = ("g0", "g1", "g2")
 """Names of the goals of a prompt, repeated in the answer."""
