@@ -47,6 +47,7 @@ def load_design(
     if not path.exists():
         raise DesignError(f"{path}: no such file or folder; name an RTL file (*.v, *.sv) or a folder with RTL")
     found = _find(path)
+    _refuse_file_names([*found.sources, *found.includes], found.root)
     order = _compile_order(found.sources, found, {**found.defines, **defines})
     external = _external_includes(order, found, [Path(folder) for folder in include_dirs])
     includes = tuple(sorted([*found.includes, *external.files], key=lambda f: f.path))
@@ -270,13 +271,37 @@ def _external_includes(sources: Sequence[SourceFile], found: _Found, folders: Se
                 path = PurePosixPath(relative, directive.path).as_posix()
                 if path in known:
                     break
-                if ".." not in PurePosixPath(directive.path).parts and (real / directive.path).is_file():
+                named = PurePosixPath(directive.path)
+                if named.is_absolute() or ".." in named.parts:
+                    continue
+                if (real / directive.path).is_file():
                     external.files.append(SourceFile(path, _read(real / directive.path, real).content))
                     known.add(path)
                     new = True
                     break
         if not new:
+            _refuse_foreign_includes(unit, known, found.root)
             return external
+
+
+def _refuse_foreign_includes(unit: Elaboration, known: set[str], root: Path) -> None:
+    """A design is its own files: what lies elsewhere on this machine is neither read nor part of its identity."""
+    for directive in unit.tree.getIncludeDirectives():
+        if directive.buffer and str(unit.manager.getFullPath(directive.buffer.id)) not in known:
+            file, line = unit.file_line(directive.syntax.sourceRange.start)
+            raise DesignError(
+                f"{root / file}:{line}: {directive.path!r} lies outside the design; include it by its name alone and "
+                "name its folder with --include or include_dirs in design.toml"
+            )
+
+
+def _refuse_file_names(sources: Sequence[SourceFile], root: Path) -> None:
+    for source in sources:
+        if source.path[0] in "-+@" or not source.path.isprintable() or any(c in source.path for c in '"\\'):
+            raise DesignError(
+                f"{str(root / source.path)!r}: the simulator cannot take this file name; rename it, without quotation "
+                "marks, backslashes and control characters, and with a letter first"
+            )
 
 
 def _refuse_syntax_errors(elaboration: Elaboration, root: Path) -> None:

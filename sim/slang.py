@@ -10,6 +10,8 @@ from pyslang import ast, parsing, syntax
 
 from sim.design import Design, SourceFile
 
+_SOURCE_CHARACTERS = 160  # of a line that a message quotes: generated and binary files have endless ones
+
 
 @dataclass(frozen=True)
 class Elaboration:
@@ -40,7 +42,7 @@ class Elaboration:
 
 @dataclass(frozen=True)
 class Problem:
-    """An error of the compiler: `code` is pyslang's name for it, `source` the stripped line."""
+    """An error of the compiler: `code` is pyslang's name for it, `source` the stripped line, cut when it is long."""
 
     code: str
     file: str
@@ -106,4 +108,8 @@ def _source_line(elaboration: Elaboration, location: pyslang.SourceLocation) -> 
     text = elaboration.manager.getSourceText(expanded.buffer)
     lines = text.rstrip("\0").splitlines()
     line = elaboration.manager.getLineNumber(expanded)
-    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+    source = lines[line - 1].strip() if 0 < line <= len(lines) else ""
+    shown = "".join(
+        c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in source[:_SOURCE_CHARACTERS]
+    )
+    return shown if len(source) <= _SOURCE_CHARACTERS else f"{shown} …"

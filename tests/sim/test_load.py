@@ -162,3 +162,29 @@ def test_real_designs_load() -> None:
     rtl = Path(pythondata_cpu_serv.data_location) / "rtl"
     assert "--top" in refusal(rtl)
     assert load_design(rtl, top="serv_rf_top").top == "serv_rf_top"
+
+
+@pytest.mark.parametrize("path", ["/etc/hostname", "../../../../../../../../../../etc/hostname"])
+def test_an_include_that_leads_out_of_the_design_is_refused(tmp_path: Path, path: str) -> None:
+    top = folder(tmp_path, rtl__box_sv=f'`include "{path}"\n' + LEAF)
+    for place in (top, top / "rtl" / "box.sv"):
+        assert "box.sv:1: " in (message := refusal(place)) and "--include" in message
+
+
+def test_an_include_that_stays_inside_is_fine(tmp_path: Path) -> None:
+    top = folder(tmp_path, rtl__box_sv='`include "../inc/w.svh"\n' + LEAF, inc__w_svh="`define W 3\n")
+    assert load_design(top).top == "leaf"
+
+
+@pytest.mark.parametrize("name", ["-box.sv", "+box.sv", '"box".sv', "b\nox.sv", "b\\ox.sv"])
+def test_a_file_name_that_the_simulator_would_misread_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(LEAF)
+    assert "rename it" in refusal(tmp_path)
+    assert "rename it" in refusal(tmp_path / name)
+
+
+@pytest.mark.parametrize("content", ["module a(" + "(" * 5000 + ");\n", "\x01\x1b[2J\x00" * 100 + "\n"])
+def test_a_message_quotes_no_endless_line_and_no_control_characters(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a.sv").write_text(content)
+    message = refusal(tmp_path / "a.sv")
+    assert len(message) < 500 and message.isprintable()
