@@ -41,7 +41,8 @@ WAVES_FLAGS = ("--trace",)
 _ERROR = re.compile(
     r"^%Error(?:-[A-Z0-9]+)?: (?:(?P<file>[^\s:]+):(?P<line>\d+):(?:\d+:)? )?(?P<message>.*)$", re.MULTILINE
 )
-_INTERNAL = re.compile(r"Internal Error|Verilator aborted|Command Failed|signal|Unsupported: .*coverage", re.IGNORECASE)
+_INTERNAL = re.compile(r"Internal Error|Verilator aborted|Unsupported: .*coverage")
+_CONSEQUENCE = "fatal error may be caused by the earlier error"  # Verilator's own word for it
 
 
 class BuildError(Exception):
@@ -230,7 +231,7 @@ class _Compilation:
                 if "line" in reasons:
                     reasons["branch"] = reasons["line"]
                 return {"fsm": FSM_REASON} | reasons
-            if not _INTERNAL.search(output):
+            if not _INTERNAL.search(output) or _CONSEQUENCE in output:
                 raise BuildError("design_error", _design_error(output, self.design))
             dropped[""] = _design_error(output, self.design).partition("\n")[0][:300]
         raise BuildError("tool_error", f"Verilator fails on this design: {dropped['']}")

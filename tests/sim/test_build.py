@@ -105,6 +105,21 @@ def test_metric_that_verilator_cannot_instrument_is_left_out_with_the_reason(sim
     assert {p.metric for p in made.points} == {"line", "branch", "toggle"}
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("named", "module named(input logic a, output logic y); assign y = a & signal_b; endmodule", "signal_b"),
+        ("port", "interface bus;\nendinterface\nmodule port(bus b, output logic y); assign y = 1; endmodule",
+         "Interfaced port on top"),
+    ],
+)  # fmt: skip
+def test_errors_of_the_design_are_not_taken_for_those_of_verilator(simulator, name, text, told):
+    """Whatever the message happens to say, and where Verilator stumbles over an error that it has reported."""
+    with pytest.raises(BuildError) as error:
+        simulator.build(design(text, name))
+    assert error.value.status == "design_error" and told in error.value.message
+
+
 def test_damaged_build_is_built_again(simulator, home):
     d = design(COUNTER.replace("counter", "damaged"), "damaged")
     with Simulator(home, workers=1) as first:
