@@ -26,6 +26,8 @@ from llm4cov_assets.assets.work import COSTS, Results
 from llm4cov_assets.cli import app
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.profiles import PROFILES, Profile
+from warehouse.parts import list_parts, read_part
+from warehouse.schema import TABLES
 from warehouse.store import Store
 
 pytestmark = pytest.mark.slow
@@ -87,6 +89,19 @@ def test_every_row_says_where_it_comes_from(home: Path) -> None:
             .null_count()
             .sum_horizontal()[0]
         )
+
+
+def test_a_run_that_is_killed_anywhere_leaves_no_row_that_refers_to_nothing(home: Path) -> None:
+    """Parts in the order in which they were written: each refers to what was there before it."""
+    seen: dict[str, set[bytes]] = {name: set() for name in TABLES}
+    for part in sorted(list_parts(home / "parts"), key=lambda p: p.path.stat().st_mtime_ns):
+        table, rows = TABLES[part.table], read_part(part)
+        if len(table.key) == 1:
+            seen[table.name] |= set(rows[table.key[0]].to_pylist())
+        for column in table.columns:
+            if column.refers_to:
+                missing = set(rows[column.name].to_pylist()) - seen[column.refers_to] - {None}
+                assert not missing, f"{part.name}: {column.name}"
 
 
 def test_no_training_row_comes_from_an_evaluation_design(home: Path) -> None:

@@ -328,3 +328,21 @@ TABLES: dict[str, Table] = {
             """),
     )
 }
+
+
+def _reference_order() -> tuple[str, ...]:
+    ordered: dict[str, None] = {}
+
+    def visit(name: str) -> None:
+        for column in TABLES[name].columns:
+            if column.refers_to not in ("", name, *ordered):
+                visit(column.refers_to)
+        ordered[name] = None
+
+    for name in TABLES:
+        visit(name)
+    return tuple(ordered)
+
+
+REFERENCE_ORDER = _reference_order()
+"""The tables, each after those that its rows refer to: who writes in this order may be killed between any two."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from warehouse.compaction import Compacted
 from warehouse.errors import WarehouseError
 from warehouse.publish import Published, Publisher
 from warehouse.reading import open_public
-from warehouse.schema import TABLES, Table
+from warehouse.schema import REFERENCE_ORDER, TABLES, Table
 from warehouse.verification import Problem
 
 
@@ -78,6 +78,12 @@ class Store:
             asset, partition = provenance.asset_key, provenance.partition_key
             standing.put(self.parts, standing.Standing(table, provenance.config_hash, asset, partition, made_at))
         return frame.height
+
+    def write_all(self, tables: Mapping[str, pl.DataFrame], provenance: Provenance, *, whole: bool = False) -> None:
+        """`write` every table, what others refer to first: a writer that dies in the middle leaves no row that refers
+        to one that is not there."""
+        for name in sorted(tables, key=lambda t: REFERENCE_ORDER.index(_table(t).name)):
+            self.write(name, tables[name], provenance, whole=whole)
 
     def read(
         self,

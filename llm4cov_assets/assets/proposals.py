@@ -44,7 +44,7 @@ def propose(work: Work, policy: Policy, states: Sequence[State], n: int) -> Outc
         for start in range(0, len(states), TOGETHER):
             generations += policy.propose(states[start : start + TOGETHER], n, work.seed())
             task.advance(len(states[start : start + TOGETHER]) * n)
-    tables = proposal_tables(policy, generations)
+    tables = {"states": rows.state_rows(states)} | proposal_tables(policy, generations)
     cpu_s = round(time.process_time() - before, 2)
     return Outcome(tables, proposal_metadata(generations, len(states)) | {"cpu_s": cpu_s})
 

@@ -216,8 +216,7 @@ def _write(work: Work, tables: Mapping[str, pl.DataFrame]) -> dict[str, int]:
     provenance = Provenance(
         work.stage, work.profile.config_hash, work.run_id, work.asset, work.partition, work.code_version
     )
-    for table, frame in tables.items():
-        work.store.write(table, frame, provenance, whole=True)
+    work.store.write_all(tables, provenance, whole=True)
     return {table: frame.height for table, frame in tables.items()}
 
 

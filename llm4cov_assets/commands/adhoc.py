@@ -111,6 +111,5 @@ def _observed(
 def _write(home: Path, tables: Mapping[str, pl.DataFrame]) -> None:
     store = Store(home)
     provenance = Provenance(None, profile("demo").config_hash, partition_key=PARTITION, code_version="1")
-    for table, frame in tables.items():
-        store.write(table, frame, provenance)
+    store.write_all(tables, provenance)
     store.publish()

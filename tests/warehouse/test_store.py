@@ -199,3 +199,12 @@ def test_a_folder_that_cannot_be_written_gives_one_line(store: Store) -> None:
 def test_nothing_temporary_is_left(store: Store) -> None:
     store.write("testbenches", benches(A), DRAFTS, whole=True)
     assert not [f for _, _, files in os.walk(store.home) for f in files if f.endswith(".tmp")]
+
+
+def test_tables_are_written_after_those_they_refer_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(Store, "write", lambda self, table, *args, **options: written.append(table))
+    Store(tmp_path).write_all(dict.fromkeys(reversed(TABLES), pl.DataFrame()), DRAFTS)
+    assert sorted(written) == sorted(TABLES)
+    for number, name in enumerate(written):
+        assert {c.refers_to for c in TABLES[name].columns} - {""} <= set(written[: number + 1]), name
