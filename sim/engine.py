@@ -11,19 +11,22 @@ import os
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from sim.build import PROBE_EVALUATIONS, Build, Inspection
 from sim.sandbox import find_sandbox
 from sim.simulation import Limits
 from sim.toolchain import Toolchain, ToolError
 
+HARNESS_LOG = "harness.log"
 LOG_BYTES = 64 << 10  # of the end of a log that is kept
 _START_TIMEOUT_S = 60.0
 _GRACE_S = 60.0  # beyond the wall-clock limits that the harness itself enforces
@@ -100,7 +103,6 @@ class Engine:
         self._process: subprocess.Popen[bytes] | None = None
         self._model: Path | None = None
         self._buffer = b""
-        self._jobs = 0
         self._stopped = False
 
     def inspect(self, model: Path) -> Inspection:
@@ -118,9 +120,7 @@ class Engine:
     def run(self, build: Build, text: str, *, limits: Limits, seed: int, waves: Path | None = None) -> Outcome:
         """Run one cocotb testbench. Raises ToolError (EngineDied if the harness ended)."""
         self._open(build.model)
-        self._jobs += 1
-        folder = self._folder / f"job-{self._jobs}"
-        folder.mkdir()
+        folder = self._empty_folder()
         try:
             (folder / "testbench.py").write_text(text, encoding="utf-8", errors="surrogateescape")
             reply = self._ask(
@@ -129,7 +129,7 @@ class Engine:
                 str(limits.output_bytes), "waves.vcd" if waves else "", json.dumps({"seed": seed, "top": build.top}),
                 timeout_s=2 * limits.wall_s + _GRACE_S,
             )  # fmt: skip
-            if waves and (folder / "waves.vcd").exists():
+            if waves and (folder / "waves.vcd").is_file() and not (folder / "waves.vcd").is_symlink():
                 shutil.move(folder / "waves.vcd", waves)
             return Outcome(
                 end=End(reply["end"]) if reply["end"] in End._value2member_map_ else End.NONE,
@@ -147,7 +147,20 @@ class Engine:
                 log=_read_log(folder / "log"),
             )
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            self._sweep()
+
+    def _empty_folder(self) -> Path:
+        """A folder for one testbench, whatever the one before it did to its surroundings."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
+        return Path(tempfile.mkdtemp(prefix="job-", dir=self._folder))
+
+    def _sweep(self) -> None:
+        """Remove everything that a testbench wrote, also beside its own folder."""
+        with contextlib.suppress(OSError):
+            for path in self._folder.iterdir():
+                if path.name != HARNESS_LOG:
+                    remove(path)
 
     def release(self) -> None:
         """Let go of the open design; the process stays."""
@@ -170,7 +183,7 @@ class Engine:
     def close(self) -> None:
         """End the process and remove its folder."""
         self._stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove(self._folder)
 
     def _open(self, model: Path) -> None:
         if self._model == model and self._process is not None:
@@ -187,7 +200,7 @@ class Engine:
         program = self._tools.ensure_harness()
         self._folder.mkdir(parents=True, exist_ok=True)
         command = find_sandbox().wrap([str(program)], run_folder=self._folder, read_only=self._readable())
-        with (self._folder / "harness.log").open("wb") as log:
+        with (self._folder / HARNESS_LOG).open("wb") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=self._folder,
                 env=self._tools.python_environment(), start_new_session=True, bufsize=0,
@@ -226,13 +239,16 @@ class Engine:
                 self._died()
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
-        reply: dict[str, Any] = json.loads(line)
+        try:
+            reply: dict[str, Any] = json.loads(line)
+        except ValueError:
+            self._died()
         if "error" in reply:
             raise ToolError(reply["error"])
         return reply
 
     def _died(self) -> NoReturn:
-        log = _read_log(self._folder / "harness.log").strip()
+        log = _read_log(self._folder / HARNESS_LOG).strip()
         self._stop()
         if self._stopped:
             raise EngineStopped
@@ -259,7 +275,28 @@ def remove_stale_folders(runs: Path) -> None:
     for folder in runs.glob("*-*"):
         pid = folder.name.partition("-")[0]
         if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder that a testbench made, as far as that is possible."""
+    with contextlib.suppress(OSError):
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+            return
+        try:
+            shutil.rmtree(path, ignore_errors=True)
+        except RecursionError:  # folders in folders, thousands deep
+            subprocess.run(["rm", "-rf", "--", str(path)], stderr=subprocess.DEVNULL, check=False)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that a testbench could have replaced: OSError for a link to elsewhere and for a pipe, which hangs."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(f"{path} is no ordinary file")
+        yield file
 
 
 def _descendants(pid: int) -> list[int]:
@@ -273,7 +310,7 @@ def _descendants(pid: int) -> list[int]:
 
 def _read_log(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
             return file.read(LOG_BYTES).decode("utf-8", errors="replace")
     except OSError:
@@ -283,7 +320,7 @@ def _read_log(path: Path) -> str:
 def _read_tests(path: Path) -> Tests:
     """Read tests.json, which the testbench could have written: anything unexpected counts as nothing said."""
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             said = json.loads(file.read(_TESTS_BYTES))
         counts = {k: said[k] for k in asdict(Tests()) if k not in ("loaded", "errors")}
         if not all(type(v) is int and v >= 0 for v in counts.values()) or type(said["loaded"]) is not bool:
@@ -306,4 +343,4 @@ def untold_errors(tests: Tests, text: str, log: str) -> list[str]:
             lines.append(f'  File "testbench.py", line {line}')
             lines.append(f"    {source[line - 1].strip()[:200]}")
         lines.append(f"{error.get('type', '')}: {str(error.get('message', ''))[:500]}")
-    return lines
+    return [line.encode("utf-8", errors="replace").decode() for line in lines]  # JSON may bring lone surrogates

@@ -60,10 +60,11 @@ class Bubblewrap:
 
     def wrap(self, command: Sequence[str], *, run_folder: Path, read_only: Sequence[Path] = ()) -> list[str]:
         proc = ["--proc", "/proc"] if self.private_proc else ["--ro-bind", "/proc", "/proc"]
+        # the program is process 1: one of bubblewrap's own there would hold our pipes open to any testbench
         binds = [a for p in read_only for a in ("--ro-bind", str(p), str(p))]
         return [
-            self.program, "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
-            "--new-session", "--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", *proc,
+            self.program, "--unshare-pid", "--as-pid-1", "--unshare-net", "--unshare-ipc", "--unshare-uts",
+            "--unshare-cgroup-try", "--new-session", "--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", *proc,
             "--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--tmpfs", "/run", *binds,
             "--bind", str(run_folder), str(run_folder), "--", *command,
         ]  # fmt: skip

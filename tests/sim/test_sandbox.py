@@ -69,6 +69,47 @@ def test_testbench_sees_only_its_own_folder_and_finds_it_empty(simulator, counte
     assert "'mine'" in first and "'mine'" not in second
 
 
+def test_a_reply_of_the_harness_cannot_be_forged(simulator, counter):
+    """Coverage is the reward: nothing that a testbench can reach leads to the pipes of the harness."""
+    lines = (
+        "import json",
+        "reply = dict(end=1, deadline=False, exit=0, signal=0, time_ns=1, evaluations=1, wall_s=1, cpu_s=1)",
+        "reply |= dict(replay_cpu_s=0, replayed=True, same=True, hits='ff' * 4000)",
+        "for process in filter(str.isdecimal, os.listdir('/proc')):",
+        "    for fd in range(32):",
+        "        if int(process) != os.getpid():",
+        "            try: open(f'/proc/{process}/fd/{fd}', 'w').write(json.dumps(reply) + chr(10))",
+        "            except OSError: pass",
+    )
+    [r] = simulator.run_many(counter, [Testbench(test_body(*lines))], limits=Limits(wall_s=10))
+    assert not LOCKED or r.coverage.overall < 0.5
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "os.unlink('log'); os.mkfifo('log')",
+        "os.unlink('tests.json'); os.mkfifo('tests.json'); os._exit(0)",
+        "os.unlink('log'); os.symlink('/etc/passwd', 'log'); os._exit(0)",
+        "p = os.getcwd(); os.rename(p, p + 'x'); os.symlink('/etc', p); os._exit(0)",
+        "for i in range(1, 30): os.makedirs(f'../job-{i}', exist_ok=True)",
+        "import shutil; shutil.rmtree('..', ignore_errors=True); os.chmod('..', 0)",
+        "for _ in range(1200): os.mkdir('d'); os.chdir('d')",
+        "open('tests.json', 'w').write(chr(91) * 900000); os._exit(0)",
+        "raise ValueError(chr(0xd800) + chr(0))",
+    ],
+)
+def test_what_a_testbench_does_to_its_folder_harms_nobody(home, counter, line):
+    good = test_body("await ClockCycles(dut.clk, 3)")
+    with Simulator(home, workers=1, read_cache=False) as s:
+        bad, after = s.run_many(counter, [Testbench(test_body(line)), Testbench(good)], limits=Limits(wall_s=10))
+        left = {path.name for folder in (home / "cache" / "run").iterdir() for path in folder.iterdir()}
+    assert "root:" not in bad.log
+    assert after.status == "passed"
+    assert left <= {"harness.log"}
+    bad.log.encode()
+
+
 def test_plain_tier_simulates_too_and_says_what_is_missing(counter, home, monkeypatch):
     monkeypatch.setenv("LLM4COV_SANDBOX", "plain")
     find_sandbox.cache_clear()
