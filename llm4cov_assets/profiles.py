@@ -34,6 +34,10 @@ class Profile(BaseModel):
     tau: float = Field(0.01, description="least gain of an accepted repair")
     floor: float = Field(0.50, description="least coverage of an accepted stage-0 repair and of a direct example")
     keep_per_design: int = Field(0, ge=0, description="best repairs kept per design; 0 keeps every accepted pair")
+    drafts_until: int = Field(2, description="last stage that trains on its accepted drafts too; 1 in the paper")
+    replay: bool = Field(
+        True, description="train on the rows of all stages so far, the stage's own twice; the paper takes its own alone"
+    )
 
     # student and training
     hidden_size: int = Field(128, description="width of the small student")
@@ -44,7 +48,7 @@ class Profile(BaseModel):
     batch_rows: int = Field(32, description="rows per optimiser step")
     max_length: int = Field(512, description="longest row in tokens; longer rows are left out and counted")
     threads: int = Field(1, description="torch threads of training and generation")
-    temperature: float = Field(0.7, description="sampling temperature of the student")
+    temperature: float = Field(0.5, description="sampling temperature of the student")
     top_p: float = Field(0.95, description="nucleus of the student")
 
     # evaluation

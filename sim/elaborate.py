@@ -143,7 +143,7 @@ class _Key:
         return isinstance(other, _Key) and self.key == other.key
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=512)
 def _analyse(key: _Key) -> Analysis:
     design = key.design
     elaboration = elaborate(design)

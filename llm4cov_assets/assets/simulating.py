@@ -72,7 +72,11 @@ def simulated_drafts(work: Work, simulator: Simulator, policy: str) -> Outcome:
     )
     candidates = rejection.candidates(steps, transitions["transition_id"].to_list())
     judged = rejection.direct_examples(
-        candidates, work.profile.floor, per_design=work.profile.keep_per_design, stage=work.stage or 0
+        candidates,
+        work.profile.floor,
+        per_design=work.profile.keep_per_design,
+        stage=work.stage or 0,
+        until=work.profile.drafts_until,
     )
     return covered(simulate, steps, rejection.with_verdicts(transitions, judged))
 

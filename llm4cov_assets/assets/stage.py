@@ -2,7 +2,8 @@
 
 Stage 0 (warm-up) drafts and repairs with the teacher, stage 1 (imitation) drafts with the student and repairs with
 the teacher, stage 2 (self-sampling) does both with the student. The student of stage k is the checkpoint of stage
-k - 1; stage k trains it further on its own data only (LLM4Cov, arXiv 2602.16953, section 3).
+k - 1. In the paper (LLM4Cov, arXiv 2602.16953, section 3) stage k trains it further on its own data only; the small
+student forgets what those do not show, so that its profiles replay the rows of the stages before.
 """
 
 import dagster as dg
@@ -166,7 +167,8 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
         return materialise(context, profile, warehouse, body, stage=k)
 
     @dg.asset(
-        key=key("checkpoint"), group_name=group, deps=[key("sft_dataset"), *deps(parent_asset(k))],
+        key=key("checkpoint"), group_name=group,
+        deps=[key("sft_dataset"), *deps(*(f"stage_{j}/sft_dataset" for j in range(k)), parent_asset(k))],
         kinds={"pytorch", "huggingface"}, owners=OWNERS, code_version="1", metadata=column_schema("checkpoints"),
         pool="training",
     )  # fmt: skip
@@ -176,12 +178,12 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
         warehouse: WarehouseResource,
         trainer: TrainerResource,
     ) -> dg.MaterializeResult:
-        """The student after this stage: fine-tuned from the previous checkpoint on this stage's data alone."""
-        from llm4cov_assets.assets.training import trained
+        """The student after this stage: the previous checkpoint, fine-tuned on this stage's rows (and, with `replay`,
+        those of the stages before it)."""
+        from llm4cov_assets.assets.training import stage_data, trained
 
         def body(work: Work) -> Outcome:
-            data = work.read("sft_examples", f"{group}/sft_dataset")
-            return trained(work, trainer, group, data, parent=parent_asset(k), phases=[k])
+            return trained(work, trainer, group, stage_data(work, k), parent=parent_asset(k), phases=[k])
 
         return materialise(context, profile, warehouse, body, stage=k)
 

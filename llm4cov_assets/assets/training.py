@@ -33,6 +33,17 @@ def initial_student(work: Work) -> Outcome:
     return Outcome({"checkpoints": checkpoint_rows(work, [("untrained", made)])}, {"parameters": made.parameters})
 
 
+def stage_data(work: Work, k: int) -> pl.DataFrame:
+    """Rows that stage k trains on: its own, and with `replay` those of the stages before it, its own counting twice."""
+    import polars as pl
+
+    own = work.read("sft_examples", f"stage_{k}/sft_dataset")
+    if not work.profile.replay or own.is_empty():
+        return own
+    before = [work.read("sft_examples", f"stage_{j}/sft_dataset") for j in range(k)]
+    return pl.concat([*before, own, own]) if k else own
+
+
 def trained(
     work: Work, trainer: TrainerResource, policy: str, data: pl.DataFrame, *, parent: str, phases: Sequence[int]
 ) -> Outcome:

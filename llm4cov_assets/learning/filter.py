@@ -87,15 +87,17 @@ def keep_best(judged: pl.DataFrame, per_design: int) -> pl.DataFrame:
     return _limited(judged, per_design, [-pl.col("score_after"), -gain, pl.col("transition_id")])
 
 
-def direct_examples(drafts: pl.DataFrame, floor: float, *, per_design: int = 1, stage: int = 0) -> pl.DataFrame:
+def direct_examples(
+    drafts: pl.DataFrame, floor: float, *, per_design: int = 1, stage: int = 0, until: int = 1
+) -> pl.DataFrame:
     """Add `accepted` and `reject_reason` to drafts: the best `passed` draft of a design with coverage of at least
-    `floor`, in stages 0 and 1; later stages train on repairs only.
+    `floor`, in stages up to `until` (1 in the paper); later stages train on repairs only.
 
     `per_design` keeps that many, 0 all of them (the small student needs every accepted pair). Columns read:
     `design_id, transition_id, status_after, score_after`.
     """
     reason = (
-        pl.when(pl.lit(stage > 1))
+        pl.when(pl.lit(stage > until))
         .then(pl.lit(REPAIRS_ONLY))
         .when(pl.col("status_after") != "passed")
         .then(pl.lit(NOT_PASSED))

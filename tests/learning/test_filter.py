@@ -134,6 +134,10 @@ def test_drafts_are_examples_in_stages_0_and_1_only():
     assert accepted(direct_examples(DRAFTS, 0.5, stage=2)) == []
 
 
+def test_profile_may_train_on_the_drafts_of_later_stages_too():
+    assert accepted(direct_examples(DRAFTS, 0.5, stage=2, until=2)) == ["2"]
+
+
 def test_verdicts_reach_their_transitions_and_leave_others_alone():
     table = {"transition_id": ["x", "2", "1"], "accepted": [None, None, None], "reject_reason": ["", "", ""]}
     transitions = pl.DataFrame(table, schema_overrides={"accepted": pl.Boolean})
