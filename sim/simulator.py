@@ -21,7 +21,7 @@ from sim.engine import LOG_BYTES, Engine, EngineDied, Outcome, remove_stale_fold
 from sim.feedback import feedback
 from sim.identity import sha256
 from sim.simulation import Coverage, Limits, Simulation, Testbench
-from sim.toolchain import Toolchain, ToolError, find_toolchain
+from sim.toolchain import Toolchain, ToolError, find_toolchain, refuse_full_disk
 from sim.verdict import explain, has_coverage, is_fault, verdict
 
 MOST_PER_TASK = 16  # testbenches that one worker takes at a time
@@ -116,7 +116,7 @@ class Simulator(AbstractContextManager["Simulator"]):
         """Simulate testbenches on one design; results come in the order of the testbenches, as soon as they are there.
 
         A testbench that occurs twice is simulated once. Nothing is raised for bad designs or testbenches: every
-        testbench has a result, whose status says what went wrong.
+        testbench has a result, whose status says what went wrong. OSError when the disk is full or cannot be written.
         """
         size = max(1, min(MOST_PER_TASK, -(-len(testbenches) // self.workers)))
         jobs = [(design, testbenches[i : i + size]) for i in range(0, len(testbenches), size)]
@@ -294,6 +294,8 @@ class Simulator(AbstractContextManager["Simulator"]):
         """Add status, log and feedback, and store the result."""
         text = feedback(status, blank.coverage, blank.points, blank.uncovered, branches, log, testbench=testbench.text)
         simulation = replace(blank, status=status, log=log[-LOG_BYTES:], feedback=text)
+        if status != "passed":
+            refuse_full_disk(self.home)
         key = self._key(task.design, testbench, task.limits, task.seed)
         self._cache.put(key, _pack(simulation) | {"fault": status != "design_error" and is_fault(status, outcome)})
         self.counters.add(simulated=1)

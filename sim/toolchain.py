@@ -7,6 +7,7 @@ set; its makefiles, which were made for another compiler, are not used. `LLM4COV
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import importlib.metadata
 import importlib.util
@@ -32,6 +33,7 @@ COMPILE = ("-std=c++20", "-O1", "-g0", "-fPIC", "-DVL_TIME_CONTEXT")
 _RUNTIME = ("verilated", "verilated_cov", "verilated_vpi", "verilated_dpi", "verilated_threads", "verilated_timing",
             "verilated_random", "verilated_save", "verilated_vcd_c")  # fmt: skip
 _OWN = ("main", "simulation")
+_SPARE_BYTES = 4 << 20  # free space below which a failure is the disk's
 _STOP_FUNCTIONS = ("-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_FATAL")  # simulation.cpp has them
 
 
@@ -52,7 +54,7 @@ class Finished:
 def call(command: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], timeout_s: float = 600) -> Finished:
     """Run a program to its end, in a process group of its own, and return its output and CPU time (with children).
 
-    Raises ToolError when it cannot be started.
+    Raises ToolError when it cannot be started, and OSError when it failed for want of disk space.
     """
     with tempfile.TemporaryFile() as output:
         try:
@@ -81,7 +83,18 @@ def call(command: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], ti
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         text = output.read().decode("utf-8", errors="replace")
+    if process.returncode != 0:
+        refuse_full_disk(cwd, tempfile.gettempdir(), said=text)
     return Finished(process.returncode, text, usage.ru_utime + usage.ru_stime, expired.is_set())
+
+
+def refuse_full_disk(*places: Path | str, said: str = "") -> None:
+    """Raise OSError if a failure is a full disk's: it says nothing about a design or testbench, and is not stored."""
+    for place in places:
+        free = shutil.disk_usage(place).free
+        # what did not fit may be deleted again by now; a design may say these words too, so they alone are not enough
+        if free < _SPARE_BYTES or (os.strerror(errno.ENOSPC) in said and free < 100 * _SPARE_BYTES):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(place))
 
 
 @contextmanager

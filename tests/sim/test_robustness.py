@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from sim import toolchain
 from sim.simulation import Testbench
 from sim.simulator import Simulator
+from sim.toolchain import call
 from tests.sim.conftest import test_body
 
 pytestmark = pytest.mark.slow
@@ -21,6 +24,7 @@ import sys
 from pathlib import Path
 from sim.simulation import Limits, Testbench
 from sim.simulator import Simulator
+from sim.toolchain import call
 from tests.sim.conftest import COUNTER, design, test_body
 benches = [Testbench(test_body("await ClockCycles(dut.clk, 3)", "while True: pass") + f"# {n}") for n in range(4)]
 with Simulator(Path(sys.argv[1]), workers=2, read_cache=False) as s:
@@ -88,3 +92,22 @@ def test_harness_that_is_killed_is_started_again(home, counter):
         assert next(s.run_many(counter, [bench])).status == "passed"
         s._pool._engines[0]._kill()
         assert next(s.run_many(counter, [bench])).status == "passed"
+
+
+def test_failures_for_want_of_disk_space_are_raised_and_not_stored(home, counter, monkeypatch):
+    bench = Testbench(test_body("assert False, 'full'"))
+    unbuilt = replace(counter, parameters=(("W", "7"),))
+    with Simulator(home, workers=1) as s:
+        monkeypatch.setattr(toolchain, "_SPARE_BYTES", 1 << 60)
+        for design in (counter, replace(counter, top="nothing")):
+            with pytest.raises(OSError, match="No space left"):
+                next(s.run_many(design, [bench]))
+        monkeypatch.undo()
+        monkeypatch.setattr(s.toolchain.__class__, "compile", lambda *_, cwd: call(["false"], cwd=cwd, env={}))
+        monkeypatch.setattr(toolchain, "_SPARE_BYTES", 1 << 60)
+        with pytest.raises(OSError, match="No space left"):
+            next(s.run_many(unbuilt, [bench]))
+        monkeypatch.undo()
+        for design, status in ((counter, "test_failed"), (unbuilt, "test_failed")):
+            result = next(s.run_many(design, [bench]))
+            assert result.status == status and not result.cached
