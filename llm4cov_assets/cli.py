@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import shutil
 import sys
+import tempfile
 
 import typer
+from typer._click.exceptions import NoArgsIsHelpError, UsageError
 
 from llm4cov_assets.commands import designs, pipeline, query, simulate
 from llm4cov_assets.errors import UserError
+from llm4cov_assets.home import home
 from sim.design import DesignError
 from sim.toolchain import ToolError
 from warehouse.errors import WarehouseError
@@ -21,6 +26,8 @@ MACHINE = {
     errno.EPERM: "give this user access, or choose another folder with LLM4COV_HOME",
 }
 """What the machine may refuse, and the mend."""
+
+_LITTLE = 64 << 20  # bytes of free space that hint at the place where they ran out
 
 app = typer.Typer(
     name="llm4cov",
@@ -38,17 +45,33 @@ query.mount(app)
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 the answer is "failed", 2 wrong usage or unreadable input."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
+    except NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except UsageError as error:
+        fail(f"{error.format_message()} See: {error.ctx.command_path if error.ctx else app.info.name} --help")
     except (UserError, DesignError, WarehouseError, ToolError) as error:
         fail(str(error))
     except OSError as error:
-        if error.errno not in MACHINE:
+        if error.errno in MACHINE:
+            fail(f"{error.strerror}{_where(error)}: {MACHINE[error.errno]}; what is stored stays as it is")
+        if error.filename is None:  # no file that a person named
             raise
-        where = f" ({error.filename})" if error.filename else ""
-        fail(f"{error.strerror}{where}: {MACHINE[error.errno]}; what is stored stays as it is")
-    except KeyboardInterrupt:
+        fail(f"{error.strerror}{_where(error)}: check this path")
+    except (KeyboardInterrupt, typer.Abort):
         print("llm4cov: interrupted; what was finished is stored, the same command goes on from there", file=sys.stderr)
         sys.exit(130)
+
+
+def _where(error: OSError) -> str:
+    """The place that `error` is about. Of a copy it names the source, which is not where space is missing."""
+    names = [error.filename2 or error.filename]
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        with contextlib.suppress(OSError):
+            places = [str(home()), tempfile.gettempdir()]
+            names = [p for p in places if shutil.disk_usage(p).free < _LITTLE] or places[:1]
+    return f" ({', '.join(str(n) for n in names)})" if names[0] else ""
 
 
 def fail(message: str) -> None:

@@ -123,6 +123,15 @@ def test_sim_prints_status_metrics_and_the_place_of_the_log(folder):
         (("counter.sv", "empty"), "empty"),
         (("counter.sv", "counter.sv", "--language", "vhdl"), "vhdl"),
         (("counter.sv", "passing.py", "--timeout", "0"), "--timeout"),
+        (("counter.sv", "passing.py", "--timeout", "nan"), "--timeout"),
+        (("counter.sv", "passing.py", "--timeout", "1e300"), "--timeout"),
+        (("counter.sv", "passing.py", "--seed", "9" * 30), "--seed"),
+        (("counter.sv", "passing.py", "--waves", "/proc/waves.vcd"), "/proc/waves.vcd"),
+        (("counter.sv", "a" * 5000 + ".py"), "aaa"),
+        (("a" * 5000 + ".sv", "passing.py"), "aaa"),
+        (("~nobody-here/a.sv", "passing.py"), "~nobody-here"),
+        (("counter.sv",), "TESTBENCH"),
+        (("counter.sv", "passing.py", "--wave", "x"), "--wave"),
         (("counter.sv", "passing.py", "--param", "W"), "--param W"),
         (("counter.sv", "passing.py", "--top", "none"), "none"),
     ],
@@ -215,3 +224,13 @@ def test_doctor_lists_what_is_needed(folder):
     assert {"verilator", "cocotb", "libpython", "g++", "make", "ccache", "z3", "bwrap", "torch", "trl", "gpu"} <= names
     assert all(check["mend"] for check in report["checks"] if not check["ok"])
     assert done.returncode == (0 if report["ok"] else 1)
+
+
+@pytest.mark.parametrize("place", ["passing.py", "passing.py/below", "~nobody-here/home"])
+def test_a_home_that_cannot_be_one_is_one_line(folder, place):
+    environment = os.environ | {"LLM4COV_HOME": place}
+    command = [sys.executable, "-m", "llm4cov_assets.cli", "sim", "counter.sv", "passing.py"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert place in line and "LLM4COV_HOME" in line

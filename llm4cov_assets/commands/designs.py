@@ -182,7 +182,7 @@ def export_design(
 def generate_designs(
     count: Annotated[int, typer.Option(min=1, help="designs")] = 16,
     families: Annotated[str, typer.Option(metavar="GLOB", help="families, several with commas")] = "*",
-    seed: Annotated[int, typer.Option(help="seed of the generator")] = 0,
+    seed: Annotated[int, typer.Option(min=-(2**63), max=2**63 - 1, help="seed of the generator")] = 0,
     split: Annotated[str, typer.Option(help="train or eval")] = "train",
     as_json: JsonOption = False,
 ) -> None:
@@ -211,7 +211,7 @@ def generate_designs(
 def calibrate_designs(
     glob: Annotated[str, typer.Argument(metavar="GLOB", help="names of designs")] = "*",
     budget_sims: Annotated[int, typer.Option(min=1, help="simulations of the campaign of one design")] = 24,
-    seed: Annotated[int, typer.Option(help="seed of the campaign")] = 0,
+    seed: Annotated[int, typer.Option(min=-(2**63), max=2**63 - 1, help="seed of the campaign")] = 0,
     profile: Annotated[str, typer.Option(help="profile whose evaluation designs are meant")] = "demo",
     as_json: JsonOption = False,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +25,9 @@ ParamOption = Annotated[list[str] | None, typer.Option("--param", help="NAME=VAL
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object on stdout")]
 
 
+MOST_SECONDS = 7 * 24 * 3600
+
+
 def mount(app: typer.Typer) -> None:
     """Register the commands of this module."""
     from llm4cov_assets.commands import doctor
@@ -40,7 +44,7 @@ def simulate(
         Path, typer.Argument(metavar="TESTBENCH", help="cocotb (.py) or SystemVerilog (.sv, .v) file")
     ],
     timeout: Annotated[float | None, typer.Option(help="wall-clock limit of the run, s (the build has none)")] = None,
-    seed: Annotated[int, typer.Option(help="random seed of the simulation")] = 0,
+    seed: Annotated[int, typer.Option(min=-(2**63), max=2**63 - 1, help="random seed of the simulation")] = 0,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="simulate even if the result is known")] = False,
     retry_faults: Annotated[bool, typer.Option("--retry-faults", help="run stored machine faults again")] = False,
     waves: Annotated[Path | None, typer.Option(help="write the waveforms to this file (VCD)")] = None,
@@ -63,8 +67,8 @@ def simulate(
     subject = find(design, top, define, include, param)
     limits = Limits()
     if timeout is not None:
-        if timeout <= 0:
-            raise UserError(f"--timeout {timeout:g}: must be more than 0 seconds")
+        if not 0 < timeout <= MOST_SECONDS:
+            raise UserError(f"--timeout {timeout:g}: must be more than 0 and at most {MOST_SECONDS} seconds")
         limits = replace(limits, wall_s=timeout, cpu_s=timeout)
     with Simulator(home(), workers=1, retry_faults=retry_faults, read_cache=not no_cache) as simulator:
         with show.working(f"simulating {testbench.name} on {subject.name}"):
@@ -88,8 +92,8 @@ def _with_waves(
 ) -> Simulation:
     from sim.build import BuildError
 
-    if waves.is_dir() or not waves.absolute().parent.is_dir():
-        raise UserError(f"--waves {waves}: give a file in a folder that exists")
+    if waves.is_dir() or not os.access(waves.absolute().parent, os.W_OK):
+        raise UserError(f"--waves {waves}: give a file in a folder that exists and can be written")
     try:
         return simulator.run_with_waves(design, testbench, waves, limits=limits, seed=seed)
     except BuildError as error:
@@ -103,7 +107,7 @@ def close(
     budget_sims: Annotated[int, typer.Option(min=1, help="logical simulations, at most")] = 64,
     samples: Annotated[int, typer.Option(min=1, help="proposals of each policy in a round")] = 4,
     target: Annotated[float, typer.Option(min=0.0, max=1.0, help="merged coverage that is enough")] = 1.0,
-    seed: Annotated[int, typer.Option(help="seed of the policies")] = 0,
+    seed: Annotated[int, typer.Option(min=-(2**63), max=2**63 - 1, help="seed of the policies")] = 0,
     out: Annotated[Path | None, typer.Option(help="folder for the testbenches and the summary")] = None,
     top: TopOption = None,
     define: DefineOption = None,

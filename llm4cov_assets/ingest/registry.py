@@ -111,7 +111,10 @@ def find_design(
     A name wins over a path of the same spelling unless `text` has a slash or an RTL suffix. The other arguments
     override what the design says itself. Raises UserError or DesignError.
     """
-    path = Path(text).expanduser()
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError as error:
+        raise UserError(f"{text}: {error} Name a folder or an RTL file") from None
     if not ("/" in text or path.suffix in (".v", ".sv")):
         named = _by_name(text, home)
         if named is not None:
