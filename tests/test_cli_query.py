@@ -81,6 +81,8 @@ def test_sql_reads_statements_and_dot_commands_from_a_pipe(filled: tuple[Path, E
         (".schema nothing", "no table or view 'nothing'"),
         (".run nothing", "no example 'nothing'"),
         (".nothing", "no command .nothing"),
+        ("", "nothing is asked"),
+        (" ; ", "nothing is asked"),
     ],
 )
 def test_a_wrong_query_is_one_line_and_exit_code_2(filled: tuple[Path, Example], query: str, message: str) -> None:
@@ -89,6 +91,15 @@ def test_a_wrong_query_is_one_line_and_exit_code_2(filled: tuple[Path, Example],
     assert result.stdout == ""
     assert result.stderr.startswith("llm4cov: ") and message in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_json_holds_nothing_that_json_does_not_know(filled: tuple[Path, Example]) -> None:
+    query = "select 'nan'::double as a, ['inf'::double] as b, {'c': '-inf'::float} as d, '\\x01'::blob as e"
+    result = llm4cov(filled[0], "sql", "--json", query)
+    assert json.loads(result.stdout, parse_constant=pytest.fail) == [
+        {"a": None, "b": [None], "d": {"c": None}, "e": "01"}
+    ]
+    assert llm4cov(filled[0], "sql", "--json", "/* nothing */").returncode == 0
 
 
 def test_an_empty_home_is_initialised(tmp_path: Path) -> None:

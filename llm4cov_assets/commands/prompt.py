@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import readline
 import sys
@@ -77,6 +78,8 @@ class Prompt:
     def answer(self, statement: str) -> None:
         """Print the answer to SQL or a dot command. Raises duckdb.Error or UserError."""
         name, _, argument = statement.strip().rstrip(";").partition(" ")
+        if not name:
+            raise UserError("nothing is asked: give SQL, or .help")
         if name.startswith("."):
             if name not in self.commands:
                 raise UserError(f"no command {name}; .help lists them")
@@ -84,7 +87,7 @@ class Prompt:
             return
         with self.store.connect() as connection:
             result = connection.execute(statement)
-            if result.description is None:
+            if not result or result.description is None:  # no result at all: comments alone
                 return
             columns = [d[0] for d in result.description]
             rows = result.fetchmany(self.limit + 1) if self.mode == "table" and self.limit else result.fetchall()
@@ -184,8 +187,10 @@ def _read_statement() -> str | None:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON and CSV can hold it: blobs as hex, times in ISO 8601."""
+    """A value as JSON and CSV can hold it: blobs as hex, times in ISO 8601, what is no number as null."""
     match value:
+        case float() if not math.isfinite(value):
+            return None
         case None | bool() | int() | float() | str():
             return value
         case bytes():
