@@ -17,12 +17,13 @@ from llm4cov_assets.home import home
 def inbox(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
     """One batch for each new or changed entry of the inbox; entries that are still being copied wait a tick."""
     from llm4cov_assets.assets.batches import INBOX_VERSION
-    from llm4cov_assets.ingest.inbox import partition_changes, scan_inbox
+    from llm4cov_assets.ingest.inbox import left_out, partition_changes, scan_inbox
 
     found = scan_inbox(home() / "inbox")
     changes = partition_changes(found, context.instance.get_dynamic_partitions(design_batches.name), INBOX_VERSION)
     if not changes.add:
-        return dg.SkipReason(f"nothing new in {home() / 'inbox'}")
+        waiting = "".join(f"; {name!r} left out: {why}" for name, why in left_out(home() / "inbox").items())
+        return dg.SkipReason(f"nothing new in {home() / 'inbox'}{waiting}")
     return dg.SensorResult(
         run_requests=[
             dg.RunRequest(run_key=f"{entry.name}:{entry.content_hash}:{INBOX_VERSION}", partition_key=batch)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sim.identity import content_id, sha256
 from sim.load import SOURCE_SUFFIXES
 
+NAME_BYTES = 64  # of a design's name in that of its batch, which becomes a folder name with up to three for each
 UNFINISHED_SUFFIXES = (".part", ".tmp", ".crdownload", ".swp", ".filepart")
 
 
@@ -34,24 +35,47 @@ class PartitionChanges:
 def scan_inbox(folder: Path, *, now: float | None = None, settle_s: float = 2.0) -> list[InboxEntry]:
     """Designs in `folder`, by name. Left out: hidden entries, other files than RTL, empty folders, and entries still
     changing, that is with a file younger than `settle_s` seconds or one that a copy or download has not finished."""
+    return [entry for entry in _look(folder, now, settle_s).values() if isinstance(entry, InboxEntry)]
+
+
+def left_out(folder: Path, *, now: float | None = None, settle_s: float = 2.0) -> dict[str, str]:
+    """Entries that `scan_inbox` leaves out for now or for good, and why; hidden ones are nobody's concern."""
+    return {name: why for name, why in _look(folder, now, settle_s).items() if isinstance(why, str)}
+
+
+def _look(folder: Path, now: float | None, settle_s: float) -> dict[str, InboxEntry | str]:
+    """Each entry that is not hidden, or why it is no design."""
     if not folder.is_dir():
-        return []
+        return {}
     moment = time.time() if now is None else now
-    entries = []
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or not (path.is_dir() or path.suffix in SOURCE_SUFFIXES):
-            continue
-        try:
-            files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
-            ages = [moment - p.stat().st_mtime for p in (path, *files)]
-            if not files or min(ages) < settle_s or any(p.suffix in UNFINISHED_SUFFIXES for p in files):
-                continue
-            parts = [[p.relative_to(folder).as_posix(), sha256(p.read_bytes())] for p in files if not _hidden(p, path)]
-        except OSError:
-            # it went away or may not be read yet: the next scan sees it
-            continue
-        entries.append(InboxEntry(path.stem if path.is_file() else path.name, content_id("inbox", parts), path))
-    return entries
+    paths = sorted(p for p in folder.iterdir() if not p.name.startswith("."))
+    return {_spelt(p.name): _entry(p, folder, moment, settle_s) for p in paths}
+
+
+def _entry(path: Path, folder: Path, moment: float, settle_s: float) -> InboxEntry | str:
+    if not (path.is_dir() or path.suffix in SOURCE_SUFFIXES):
+        return f"not RTL ({', '.join(SOURCE_SUFFIXES)}) and no folder"
+    try:
+        files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+        if not files:
+            return "no file in it"
+        ages = [moment - p.stat().st_mtime for p in (path, *files)]
+        # a time far in the future is that of another clock, not of a copy that goes on
+        if any(-settle_s < age < settle_s for age in ages) or any(p.suffix in UNFINISHED_SUFFIXES for p in files):
+            return "still being copied"
+        parts = [
+            [_spelt(p.relative_to(folder).as_posix()), sha256(p.read_bytes())] for p in files if not _hidden(p, path)
+        ]
+    except OSError as error:
+        # it went away or may not be read yet: the next scan sees it
+        return f"cannot be read ({error.strerror})"
+    name = path.stem if path.is_file() else path.name
+    return InboxEntry(_spelt(name), content_id("inbox", parts), path)
+
+
+def _spelt(name: str) -> str:
+    """A file name as text: names of other systems may hold bytes that are no UTF-8."""
+    return name.encode("utf-8", errors="backslashreplace").decode()
 
 
 def _hidden(path: Path, root: Path) -> bool:
@@ -59,8 +83,10 @@ def _hidden(path: Path, root: Path) -> bool:
 
 
 def batch_name(name: str, content_hash: str, version: str) -> str:
-    """Name of the batch (and partition) of one dropped design; new content or a new version is a new batch."""
-    safe = "".join(c if c.isalnum() or c in "_-." else "-" for c in name)
+    """Name of the batch (and partition) of one dropped design; new content or a new version is a new batch. Dagster
+    refuses three dots in a row, file systems long names."""
+    safe = "".join(c if c.isalnum() or c in "_-." else "-" for c in name).replace("..", "--")
+    safe = safe.encode()[:NAME_BYTES].decode(errors="ignore")
     return f"inbox-{safe}-{content_hash[:8]}-v{version}"
 
 

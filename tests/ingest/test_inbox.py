@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from llm4cov_assets.ingest.inbox import batch_name, partition_changes, scan_inbox
+from llm4cov_assets.ingest.inbox import batch_name, left_out, partition_changes, scan_inbox
 
 LATER = 4_000_000_000.0
 
@@ -25,6 +25,39 @@ def test_folders_and_files_with_rtl_are_seen_by_name(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert [(e.name, e.path.name) for e in scan_inbox(tmp_path, now=LATER)] == [("blink", "blink.v"), ("fifo", "fifo")]
     assert scan_inbox(tmp_path / "nowhere", now=LATER) == []
+
+
+def test_what_is_left_out_is_named_with_the_reason(tmp_path: Path) -> None:
+    drop(tmp_path, "notes.txt")
+    drop(tmp_path, "young/young.sv")
+    drop(tmp_path, "good/good.sv")
+    drop(tmp_path, ".hidden/x.sv")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "dangling.sv").symlink_to("nowhere.sv")
+    now = (tmp_path / "good" / "good.sv").stat().st_mtime + 100
+    os.utime(tmp_path / "young" / "young.sv", (now, now))
+    why = left_out(tmp_path, now=now)
+    assert set(why) == {"notes.txt", "young", "empty", "dangling.sv"}
+    assert "copied" in why["young"] and "no file" in why["empty"]
+
+
+def test_one_odd_name_does_not_stop_the_others(tmp_path: Path) -> None:
+    drop(tmp_path, "good/good.sv")
+    drop(tmp_path, os.fsdecode(b"l\xe9/a.sv"))
+    drop(tmp_path, "x" * 240 + "/a.sv")
+    drop(tmp_path, "do....ts/a.sv")
+    found = scan_inbox(tmp_path, now=LATER)
+    names = list(partition_changes(found, []).add)
+    assert len(names) == len(set(names)) == 4
+    for name in names:
+        assert len(name.encode()) < 100 and "..." not in name and name.isprintable()
+
+
+def test_a_file_of_tomorrow_is_not_waited_for(tmp_path: Path) -> None:
+    """Copied with its time from a machine whose clock goes ahead."""
+    ahead = drop(tmp_path, "ahead/a.sv").stat().st_mtime
+    assert [e.name for e in scan_inbox(tmp_path, now=ahead - 86400)] == ["ahead"]
+    assert scan_inbox(tmp_path, now=ahead - 1) == []
 
 
 def test_what_is_still_being_copied_is_left_for_later(tmp_path: Path) -> None:
