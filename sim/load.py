@@ -55,6 +55,8 @@ def load_design(
     all_defines = tuple(sorted({**found.defines, **defines}.items()))
     all_parameters = tuple(sorted({**found.parameters, **parameters}.items()))
     stem = path.resolve().stem if path.is_file() else path.resolve().name
+    if not (name or found.name or stem).isprintable():
+        raise DesignError(f"{str(path)!r}: no name for a design; rename it, or name it in design.toml")
     elaboration = compile_files(order, includes, folders, all_defines)
     _refuse_syntax_errors(elaboration, found.root)
     chosen = top or found.top or _choose_top(elaboration, path, stem)

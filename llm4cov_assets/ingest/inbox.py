@@ -55,6 +55,8 @@ def _look(folder: Path, now: float | None, settle_s: float) -> dict[str, InboxEn
 def _entry(path: Path, folder: Path, moment: float, settle_s: float) -> InboxEntry | str:
     if not (path.is_dir() or path.suffix in SOURCE_SUFFIXES):
         return f"not RTL ({', '.join(SOURCE_SUFFIXES)}) and no folder"
+    if _spelt(path.name) != path.name:
+        return "its name is not UTF-8; rename it"
     try:
         files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
         if not files:
@@ -69,8 +71,7 @@ def _entry(path: Path, folder: Path, moment: float, settle_s: float) -> InboxEnt
     except OSError as error:
         # it went away or may not be read yet: the next scan sees it
         return f"cannot be read ({error.strerror})"
-    name = path.stem if path.is_file() else path.name
-    return InboxEntry(_spelt(name), content_id("inbox", parts), path)
+    return InboxEntry(path.stem if path.is_file() else path.name, content_id("inbox", parts), path)
 
 
 def _spelt(name: str) -> str:

@@ -44,11 +44,13 @@ def test_what_is_left_out_is_named_with_the_reason(tmp_path: Path) -> None:
 def test_one_odd_name_does_not_stop_the_others(tmp_path: Path) -> None:
     drop(tmp_path, "good/good.sv")
     drop(tmp_path, os.fsdecode(b"l\xe9/a.sv"))
+    drop(tmp_path, os.fsdecode(b"inside/\xe9.txt"))
     drop(tmp_path, "x" * 240 + "/a.sv")
     drop(tmp_path, "do....ts/a.sv")
     found = scan_inbox(tmp_path, now=LATER)
     names = list(partition_changes(found, []).add)
     assert len(names) == len(set(names)) == 4
+    assert list(left_out(tmp_path, now=LATER)) == ["l\\udce9"]
     for name in names:
         assert len(name.encode()) < 100 and "..." not in name and name.isprintable()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -188,3 +189,13 @@ def test_a_message_quotes_no_endless_line_and_no_control_characters(tmp_path: Pa
     (tmp_path / "a.sv").write_text(content)
     message = refusal(tmp_path / "a.sv")
     assert len(message) < 500 and message.isprintable()
+
+
+@pytest.mark.parametrize("name", [b"l\xe9", b"b\nox"])
+def test_a_folder_whose_name_is_no_text_is_refused(tmp_path: Path, name: bytes) -> None:
+    place = tmp_path / os.fsdecode(name)
+    place.mkdir()
+    (place / "leaf.sv").write_text(LEAF)
+    assert "rename it" in refusal(place)
+    (place / "design.toml").write_text('name = "leaf"\n')
+    assert load_design(place).name == "leaf"
