@@ -324,11 +324,17 @@ def _choose_top(elaboration: Elaboration, path: Path, stem: str) -> str:
         for d in elaboration.compilation.getDefinitions()
         if isinstance(d, ast.DefinitionSymbol) and d.definitionKind == ast.DefinitionKind.Module
     }
-    roots = sorted(i.name for i in elaboration.compilation.getRoot().topInstances)
+    instances = elaboration.compilation.getRoot().topInstances
+    # a root without ports is a testbench: there is nothing to drive
+    roots = sorted(i.name for i in instances if len(i.body.portList))
     if not modules:
         raise DesignError(f"{path}: no module found; name a file or folder that defines one")
     if len(roots) == 1:
         return roots[0]
+    if instances and not roots:
+        others = sorted(modules - {i.name for i in instances})
+        instead = f"choose the design below it with --top: {', '.join(others)}" if others else "give the design ports"
+        raise DesignError(f"{path}: {', '.join(sorted(i.name for i in instances))} has no ports to drive; {instead}")
     if stem in modules:
         return stem
     if not roots:
@@ -341,6 +347,8 @@ def _refuse_missing_modules(elaboration: Elaboration, root: Path, top: str, path
     if not elaboration.compilation.getRoot().topInstances:
         names = sorted(d.name for d in elaboration.compilation.getDefinitions() if isinstance(d, ast.DefinitionSymbol))
         raise DesignError(f"{path}: there is no module {top!r} to be the top; choose one of: {', '.join(names)}")
+    if not len(elaboration.compilation.getRoot().topInstances[0].body.portList):
+        raise DesignError(f"{path}: the top {top} has no ports to drive; choose another with --top")
     diagnostics = elaboration.compilation.getSemanticDiagnostics()
     missing = [d for d in diagnostics if "UnknownModule" in str(d.code)]
     problem = first_problem(elaboration, missing)

@@ -60,6 +60,13 @@ def test_sql_prints_a_table_json_or_csv(filled: tuple[Path, Example]) -> None:
     assert as_csv.stdout == "policy,avg_cov\nstage_2,0.875\nstage_1,0.75\n"
 
 
+def test_sql_writes_no_files(filled: tuple[Path, Example], tmp_path: Path) -> None:
+    done = llm4cov(filled[0], "sql", f"copy (select 1) to '{tmp_path / 'out.csv'}'")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "out.csv").exists()
+
+
 def test_sql_reads_statements_and_dot_commands_from_a_pipe(filled: tuple[Path, Example]) -> None:
     assert json.loads(llm4cov(filled[0], "sql", "--json", stdin="select 1 as one;").stdout) == [{"one": 1}]
     assert "stage_funnel" in llm4cov(filled[0], "sql", ".views").stdout

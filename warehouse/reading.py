@@ -16,6 +16,7 @@ from warehouse.errors import WarehouseError
 READ_ONLY_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
+    "enable_external_access": False,  # a question neither writes files nor reads others
 }
 
 

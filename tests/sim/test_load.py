@@ -89,6 +89,23 @@ def test_arguments_win_over_design_toml(tmp_path: Path) -> None:
     assert (design.name, design.top, design.defines) == ("mine", "leaf", (("A", "2"),))
 
 
+TESTBENCH = "module tb; logic a, y; leaf dut(.a, .y); endmodule\n"
+
+
+def test_a_root_without_ports_is_a_testbench_and_not_the_top(tmp_path: Path) -> None:
+    found = folder(tmp_path, tb_sv="module tb; logic a; endmodule\n", leaf_sv=LEAF)
+    assert load_design(found).top == "leaf"
+
+
+def test_a_testbench_around_the_design_is_refused_naming_the_design(tmp_path: Path) -> None:
+    found = folder(tmp_path, tb_sv=TESTBENCH, leaf_sv=LEAF)
+    message = refusal(found)
+    assert "tb has no ports" in message
+    assert "--top: leaf" in message
+    assert load_design(found, top="leaf").top == "leaf"
+    assert "no ports" in refusal(found, top="tb")
+
+
 def test_the_module_named_like_the_folder_is_the_top_among_several(tmp_path: Path) -> None:
     path = folder(tmp_path, box_sv=TOP, leaf_sv=LEAF, other_sv="module other; endmodule\n")
     assert load_design(path).top == "box"
@@ -132,7 +149,7 @@ def test_errors_name_the_place_and_the_mend(tmp_path: Path) -> None:
     assert "header.v:1:" in refusal(header) and "--include" in refusal(header)
 
     several = tmp_path / "several.sv"
-    several.write_text("module a; endmodule\nmodule b; endmodule\n")
+    several.write_text("module a(input logic x); endmodule\nmodule b(input logic x); endmodule\n")
     assert "(a, b); choose one with --top" in refusal(several)
     assert "no module 'c'" in refusal(several, top="c")
 
