@@ -106,7 +106,7 @@ def test_sim_exits_1_with_an_object_for_every_other_status(folder, design, testb
 def test_sim_prints_status_metrics_and_the_place_of_the_log(folder):
     done = llm4cov(folder, "sim", "counter.sv", "failing.py")
     assert done.returncode == 1
-    for text in ("test_failed", "overall", "line", "toggle", "log:"):
+    for text in ("test_failed", "error: failing.py:17: AssertionError", "overall", "line", "toggle", "log:"):
         assert text in done.stdout
     log = Path("".join(done.stdout.rsplit("log: ", 1)[1].rsplit("   simulation ", 1)[0].split()))
     assert "counted to" in log.read_text()
@@ -203,6 +203,24 @@ def test_a_simulated_design_is_known_by_name_afterwards(folder):
     again = one_object(llm4cov(folder, "sim", "late", "passing.py", "--json"))
     assert again["cached"]
     assert again["simulation_id"] == first["simulation_id"]
+
+
+def test_a_folder_is_simulated_as_it_is_now(folder):
+    (folder / "edited").mkdir()
+    source = folder / "edited" / "edited.sv"
+    source.write_text(COUNTER.replace("module counter", "module edited"))
+    first = one_object(llm4cov(folder, "sim", "edited", "passing.py", "--json"))
+    source.write_text(source.read_text().replace("n <= n + 1", "n <= n + 2"))
+    again = one_object(llm4cov(folder, "sim", "edited", "passing.py", "--json"))
+    assert again["design_id"] != first["design_id"]
+
+
+def test_a_name_that_is_a_folder_as_well_is_said(folder):
+    (folder / "timer").mkdir()
+    (folder / "timer" / "timer.sv").write_text(COUNTER)
+    done = llm4cov(folder, "sim", "timer", "passing.py", "--json")
+    assert done.stderr == "llm4cov: timer is a design of that name; ./timer names the folder\n"
+    assert one_object(done)["status"] == "test_failed"
 
 
 def test_waves_are_written_beside_the_result(folder):

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from llm4cov_assets import rows
-from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.kept import keep
 from llm4cov_assets.ingest.records import DesignRecord
-from llm4cov_assets.ingest.registry import find_design
+from llm4cov_assets.ingest.registry import record_by_name
 from llm4cov_assets.profiles import profile
 from sim.design import DesignError
 from sim.elaborate import analyse
@@ -75,10 +74,8 @@ def record_closure(home: Path, closure: Closure, policies: Sequence[Policy], poi
 
 def _known(home: Path, design: Design) -> bool:
     """A name already stands for this very design."""
-    try:
-        return find_design(design.name, home).design_id == design.design_id
-    except (UserError, DesignError):
-        return False
+    named = record_by_name(design.name, home)
+    return named is not None and named.design.design_id == design.design_id
 
 
 def _observed(

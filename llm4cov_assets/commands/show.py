@@ -38,8 +38,8 @@ def working(text: str) -> Iterator[None]:
         yield
 
 
-def simulation(design: Design, testbench: Path, result: Simulation, log: Path) -> None:
-    """The result of one simulation: status, metrics, what is uncovered, and where the log is."""
+def simulation(design: Design, testbench: Path, result: Simulation, log: Path, waves: Path | None = None) -> None:
+    """The result of one simulation: status, errors, metrics, what is uncovered, and where the log and waves are."""
     console = Console(highlight=False)
     colour = "green" if result.status == "passed" else "yellow" if result.running else "red"
     origin = "from the cache" if result.cached else f"{result.cpu_s:.2f} CPU s"
@@ -47,15 +47,18 @@ def simulation(design: Design, testbench: Path, result: Simulation, log: Path) -
         f"[bold]{escape(design.name)}[/] with {escape(testbench.name)}: [bold {colour}]{result.status}[/]"
         f"  ({origin}, {result.sim_time_ns:,} ns simulated, {escape(result.simulator)})"
     )
-    if result.coverage.overall is None:
-        console.print(escape(result.feedback.strip()))
-    else:
+    if result.status != "passed" or result.coverage.overall is None:
+        errors = result.feedback.partition("\ncoverage:")[0].strip()
+        console.print(escape(errors.replace("error: testbench.py:", f"error: {testbench.name}:")), soft_wrap=True)
+    if result.coverage.overall is not None:
         console.print(metrics(result.coverage.as_dict(), result.points, result.metrics_unavailable))
         console.print(uncovered(result.uncovered))
-    if result.status not in ("passed", "design_error") and result.log.strip():
+    if result.status not in ("passed", "design_error") and result.log.strip() not in result.feedback:
         console.print("[dim]end of the log:[/]")
         for line in result.log.rstrip().splitlines()[-12:]:
             console.print(f"  [dim]{escape(line)}[/]", soft_wrap=True)
+    if waves is not None and waves.exists():
+        console.print(f"[dim]waves: {escape(str(waves))}[/]", soft_wrap=True)
     console.print(f"[dim]log: {escape(str(log))}   simulation {result.simulation_id}[/]", soft_wrap=True)
 
 

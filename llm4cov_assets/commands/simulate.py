@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -83,7 +84,7 @@ def simulate(
         log = home() / "reports" / "logs" / f"{result.simulation_id}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(result.log, encoding="utf-8")
-        show.simulation(subject, testbench, result, log)
+        show.simulation(subject, testbench, result, log, waves)
     raise typer.Exit(0 if result.status == "passed" else 1)
 
 
@@ -193,8 +194,11 @@ def find(
 ) -> Design:
     """The design that a DESIGN argument and its options name; DesignError or UserError if there is none."""
     from llm4cov_assets.home import home
-    from llm4cov_assets.ingest.registry import find_design
+    from llm4cov_assets.ingest.registry import find_design, overlooked
 
+    folder = overlooked(design, home())
+    if folder is not None:
+        print(f"llm4cov: {design} is a design of that name; ./{folder} names the folder", file=sys.stderr)
     return find_design(
         design,
         home(),

@@ -28,6 +28,10 @@ def corpus_designs() -> tuple[Design, ...]:
     return tuple(load_design(folder) for folder in folders)
 
 
+def _hand_written(design: Design) -> DesignRecord:
+    return DesignRecord(design, "eval", "hand_written", design.name, HAND_WRITTEN, f"corpus:{design.name}")
+
+
 def _record(generated: GeneratedDesign, split: str, benchmark: str = "") -> DesignRecord:
     return DesignRecord(generated.design, split, "generated", generated.family, benchmark, generated.source)
 
@@ -89,9 +93,7 @@ def generated_records(count: int, families_glob: str, seed: int, split: str) -> 
 
 def known_records(home: Path, profile: Profile) -> list[DesignRecord]:
     """Every design that has a name: the profile's sets and what was imported, by kind and name."""
-    corpus = [
-        DesignRecord(d, "eval", "hand_written", d.name, HAND_WRITTEN, f"corpus:{d.name}") for d in corpus_designs()
-    ]
+    corpus = [_hand_written(d) for d in corpus_designs()]
     generated = [r for r in (*evaluation_set(profile), *training_set(profile)) if r.kind == "generated"]
     imported = [r for batch in kept_designs(home).values() for r in batch]
     return [*corpus, *generated, *imported]
@@ -108,7 +110,8 @@ def find_design(
 ) -> Design:
     """The design that a person means by `text`: a name (bundled, generated or imported), a folder or an RTL file.
 
-    A name wins over a path of the same spelling unless `text` has a slash or an RTL suffix. The other arguments
+    A name wins over a path of the same spelling unless `text` has a slash or an RTL suffix; the name of what was only
+    simulated never does, or the RTL that someone edits there would not be what is simulated. The other arguments
     override what the design says itself. Raises UserError or DesignError.
     """
     try:
@@ -116,7 +119,10 @@ def find_design(
     except RuntimeError as error:
         raise UserError(f"{text}: {error} Name a folder or an RTL file") from None
     if not ("/" in text or path.suffix in (".v", ".sv")):
-        named = _by_name(text, home)
+        record = record_by_name(text, home)
+        named = record and record.design
+        if record and record.split == "adhoc" and _holds_rtl(path):
+            named = None
         if named is not None:
             if include_dirs:
                 raise UserError(f"--include does not apply to the stored design {text!r}; name its folder or file")
@@ -131,14 +137,23 @@ def find_design(
     return load_design(path, top=top, defines=defines, include_dirs=include_dirs, parameters=parameters)
 
 
-def _by_name(name: str, home: Path) -> Design | None:
+def overlooked(text: str, home: Path) -> Path | None:
+    """The folder with RTL that `text` also spells, when `find_design` takes the design of that name instead."""
+    record = record_by_name(text, home) if text and "/" not in text else None
+    return Path(text) if record and record.split != "adhoc" and _holds_rtl(Path(text)) else None
+
+
+def _holds_rtl(path: Path) -> bool:
+    return path.is_dir() and any(f.suffix in (".v", ".sv") for f in path.rglob("*"))
+
+
+def record_by_name(name: str, home: Path) -> DesignRecord | None:
+    """What the name stands for, whatever lies in the current folder."""
     if (CORPUS / name).is_dir() and name:
-        return next((d for d in corpus_designs() if d.name == name), None)
+        return next((_hand_written(d) for d in corpus_designs() if d.name == name), None)
     generated = by_name(name)
     if generated is not None:
-        return generated.design
+        return _record(generated, "train")
     kept = [r for batch in reversed(kept_designs(home).values()) for r in batch if r.name == name]
     kept.sort(key=lambda r: r.split == "adhoc")  # what was imported wins over what was only simulated
-    if kept:
-        return kept[0].design
-    return None
+    return kept[0] if kept else None
