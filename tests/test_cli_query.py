@@ -60,6 +60,12 @@ def test_sql_prints_a_table_json_or_csv(filled: tuple[Path, Example]) -> None:
     assert as_csv.stdout == "policy,avg_cov\nstage_2,0.875\nstage_1,0.75\n"
 
 
+def test_an_answer_without_rows_says_so(filled: tuple[Path, Example]) -> None:
+    done = llm4cov(filled[0], "sql", "from leaderboard where false")
+    assert (done.returncode, done.stderr) == (0, "no rows\n")
+    assert llm4cov(filled[0], "sql", "from leaderboard where false", "--json").stdout == "[]\n"
+
+
 def test_sql_writes_no_files(filled: tuple[Path, Example], tmp_path: Path) -> None:
     done = llm4cov(filled[0], "sql", f"copy (select 1) to '{tmp_path / 'out.csv'}'")
     assert done.returncode == 2

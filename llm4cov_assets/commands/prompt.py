@@ -104,6 +104,8 @@ class Prompt:
             case "table":
                 more = bool(self.limit) and len(rows) > self.limit
                 show(self.console, columns, rows[: self.limit] if more else rows)
+                if not rows:
+                    print("no rows", file=sys.stderr)
                 if more:
                     note = f"the first {self.limit} rows; --limit 0 shows all, --json and --csv always do"
                     print(note, file=sys.stderr)
