@@ -152,7 +152,8 @@ def test_close_writes_testbenches_and_a_summary(folder):
     assert summary["simulations"] <= 12
     assert summary["merged"]["overall"] >= summary["best"]["overall"]
     assert json.loads((folder / "closed" / "summary.json").read_text()) == summary
-    assert "| overall |" in (folder / "closed" / "summary.md").read_text()
+    report = (folder / "closed" / "summary.md").read_text()
+    assert "| overall |" in report and "Files: best.py, testbench_1.py" in report
     best = one_object(llm4cov(folder, "sim", "counter.sv", "closed/best.py", "--json"))
     assert best["status"] == "passed"
     assert best["coverage"]["overall"] == summary["best"]["overall"]

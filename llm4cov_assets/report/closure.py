@@ -62,9 +62,9 @@ def write_closure(result: Closure, summary: Mapping[str, Any], out: Path) -> Non
     out.mkdir(parents=True, exist_ok=True)
     best = result.best.testbench if result.best else None
     files = {f"testbench_{n}": t for n, t in enumerate(result.testbenches, 1)} | ({"best": best} if best else {})
-    for stem, testbench in files.items():
-        suffix = ".py" if testbench.language == "cocotb" else ".sv"
-        (out / f"{stem}{suffix}").write_text(testbench.text, encoding="utf-8")
+    files = {f"{stem}{'.py' if t.language == 'cocotb' else '.sv'}": t for stem, t in files.items()}
+    for name, testbench in files.items():
+        (out / name).write_text(testbench.text, encoding="utf-8")
     (out / "summary.json").write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     (out / "summary.md").write_text(_markdown(summary, sorted(files)), encoding="utf-8")
 
