@@ -410,7 +410,8 @@ def _table(*columns: str) -> Any:
     table = Table()
     for column in columns:
         right = column in ("files", "lines", "target", "reference", "simulations")
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
+        whole = column in ("name", "batch")  # to be copied
+        table.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=whole)
     return table
 
 
@@ -444,6 +445,9 @@ def _show(data: dict[str, Any]) -> None:
             role = f"reset, active {'low' if r['active_low'] else 'high'}, {'' if r['synchronous'] else 'a'}synchronous"
         ports.add_row(p["name"], p["direction"], str(p["width"]), role)
     out.print(ports)
+    instances = [f"{h['instance']} ({h['module']})" for h in data["hierarchy"]]
+    if len(instances) > 1:
+        out.print(f"{len(instances)} instances: {', '.join(instances)}", markup=False)
     branches = _table("branch", "guards", "from reset")
     for b in data["branches"]:
         branches.add_row(f"{b['file']}:{b['line']} {b['what']}", " && ".join(b["guards"]), _path(b))
@@ -458,7 +462,7 @@ def _path(branch: dict[str, Any]) -> str:
     if branch["steps"] is None:
         return f"unknown: {branch['reason']}"
     return "; ".join(
-        ", ".join(_constraint(c) for c in step["constraints"])
+        (", ".join(_constraint(c) for c in step["constraints"]) or "any inputs")
         + (f" for {step['cycles']} cycles" if step["cycles"] != 1 else "")
         for step in branch["steps"]
     )

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 
-def designs(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def designs(home: Path, *arguments: str, columns: int = 200) -> subprocess.CompletedProcess[str]:
     """Run `llm4cov designs` in a process of its own."""
     command = [sys.executable, "-m", "llm4cov_assets.cli", "designs", *arguments]
-    environment = {**os.environ, "LLM4COV_HOME": str(home), "COLUMNS": "200"}
+    environment = {**os.environ, "LLM4COV_HOME": str(home), "COLUMNS": str(columns)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
 
@@ -30,6 +30,7 @@ def test_list_names_designs_by_glob_and_split(home: Path) -> None:
     assert {d["name"] for d in found} >= {"alu", "apb_regs", "async_fifo"}
     assert {d["split"] for d in found} == {"eval"}
     assert "alarm_clock" in designs(home, "list", "alarm*").stdout
+    assert "register_map_e0_000" in designs(home, "list", "register_map_e0_000", columns=80).stdout
 
 
 def test_show_tells_ports_branches_and_paths(home: Path) -> None:
@@ -39,6 +40,9 @@ def test_show_tells_ports_branches_and_paths(home: Path) -> None:
     assert {p["name"]: p["width"] for p in shown["ports"]}["key"] == 8
     assert any(b["steps"] for b in shown["branches"])
     assert "reset, active high, synchronous" in designs(home, "show", "watchdog").stdout
+    shown = designs(home, "show", "uart").stdout
+    assert "instances: uart (uart), " in shown
+    assert "any inputs" in shown
 
 
 def test_an_unknown_design_is_one_line_on_stderr_and_exit_code_2(home: Path) -> None:
