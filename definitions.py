@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from llm4cov_assets.assets.checks import stage_checks
+from llm4cov_assets.assets.checks import every_design_is_accepted, stage_checks
 from llm4cov_assets.assets.closure import closure
 from llm4cov_assets.assets.comparison import (
     baselines_evaluation,
@@ -34,7 +34,7 @@ defs = dg.Definitions(
         stage_comparison,
         closure,
     ],
-    asset_checks=[check for k in STAGES for check in stage_checks(k)],
+    asset_checks=[every_design_is_accepted, *(check for k in STAGES for check in stage_checks(k))],
     jobs=JOBS,
     sensors=[inbox, publish_after_success, publish_after_failure],
     schedules=[due_closures],

@@ -215,6 +215,27 @@ def test_a_dropped_design_becomes_a_batch_and_is_closed(home: Path) -> None:
     assert closed.height and set(closed["partition_key"]) == {request.partition_key}
 
 
+def test_a_dropped_design_that_cannot_be_read_is_a_warning_with_file_and_line(home: Path) -> None:
+    from definitions import defs
+
+    folder = home / "inbox" / "torn"
+    folder.mkdir()
+    (folder / "torn.sv").write_text("module torn(input logic a;\nendmodule\n")
+    old = time.time() - 60
+    for path in (folder / "torn.sv", folder):
+        os.utime(path, (old, old))
+    with terminal_instance(home) as instance:
+        tick = inbox(dg.build_sensor_context(instance=instance, definitions=defs))
+        assert isinstance(tick, dg.SensorResult) and tick.run_requests and tick.dynamic_partitions_requests
+        instance.add_dynamic_partitions(design_batches.name, list(tick.dynamic_partitions_requests[0].partition_keys))
+        job = defs.resolve_job_def("close_new_designs")
+        result = job.execute_in_process(instance=instance, partition_key=tick.run_requests[0].partition_key)
+    [warning] = [e for e in result.get_asset_check_evaluations() if e.check_name == "every_design_is_accepted"]
+    assert result.success
+    assert not warning.passed and warning.severity == dg.AssetCheckSeverity.WARN
+    assert "torn.sv:1" in str(warning.metadata["first"].value)
+
+
 @pytest.fixture
 def known(home: Path, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
     """A command line that knows the profile of these tests."""

@@ -31,6 +31,21 @@ with
     group by config_hash
     order by since desc, config_hash
     limit 1
+  ),
+  latest_anything as (
+    select config_hash, max(created_at) as since
+    from (
+      select config_hash, created_at from rows.transitions
+      union all
+      select config_hash, created_at from rows.designs
+      union all
+      select config_hash, created_at from rows.rejected_designs
+      union all
+      select config_hash, created_at from rows.targets
+    )
+    group by config_hash
+    order by since desc, config_hash
+    limit 1
   )
 select config_hash, profile, since
 from recorded
@@ -38,6 +53,10 @@ union all
 select config_hash, null, since
 from latest_rows
 where not exists (from recorded)
+union all
+select config_hash, null, since
+from latest_anything
+where not exists (from recorded) and not exists (from latest_rows)
 """
 
 

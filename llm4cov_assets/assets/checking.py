@@ -1,4 +1,4 @@
-"""What the blocking checks look for: rows that should not be there, or that say something untrue."""
+"""What the checks look for: rows that should not be there, or that say something untrue."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import polars as pl
 
 from llm4cov_assets.assets.work import Work
 from llm4cov_assets.learning import audit
+
+
+def refused_designs(work: Work) -> pl.DataFrame:
+    """Designs of the batch that could not be taken, with the reason."""
+    return work.read("rejected_designs", work.asset, work.partition).select("name", "reason", "detail")
 
 
 def lost_drafts(work: Work) -> pl.DataFrame:

@@ -1,9 +1,20 @@
-"""Blocking checks: what must hold for a stage's data, recomputed from rows rather than believed."""
+"""Checks: what must hold for a stage's data (blocking), recomputed from rows rather than believed, and a warning for
+designs that were refused."""
 
 import dagster as dg
 
 from llm4cov_assets.assets.resources import ProfileResource, WarehouseResource
 from llm4cov_assets.assets.work import check
+
+
+@dg.asset_check(asset="designs")
+def every_design_is_accepted(
+    context: dg.AssetCheckExecutionContext, profile: ProfileResource, warehouse: WarehouseResource
+) -> dg.AssetCheckResult:
+    """Every design of the batch could be read and elaborated; the others are listed with file, line and mend."""
+    from llm4cov_assets.assets.checking import refused_designs
+
+    return check(context, profile, warehouse, refused_designs, severity=dg.AssetCheckSeverity.WARN)
 
 
 def stage_checks(k: int) -> list[dg.AssetChecksDefinition]:

@@ -123,6 +123,7 @@ def check(
     offenders: Callable[[Work], pl.DataFrame],
     *,
     stage: int | None = None,
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
 ) -> dg.AssetCheckResult:
     """Check that `offenders` finds no row in any partition of this run; the first ones are shown.
 
@@ -139,7 +140,11 @@ def check(
         partitions = finished
     found = pl.concat([offenders(_work(op, profile, warehouse, stage, asset, p)) for p in partitions])
     shown = {"first": dg.MetadataValue.md(markdown_table(found.head(10)))} if found.height else {}
-    return dg.AssetCheckResult(passed=found.is_empty(), metadata={"offending_rows": found.height, **shown})
+    for row in found.head(10).iter_rows():
+        op.log.warning(f"{asset.to_user_string()}: {', '.join(str(value) for value in row)}")
+    return dg.AssetCheckResult(
+        passed=found.is_empty(), severity=severity, metadata={"offending_rows": found.height, **shown}
+    )
 
 
 def _work(

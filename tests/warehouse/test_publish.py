@@ -299,6 +299,13 @@ def test_plain_views_show_the_latest_run_and_all_views_everything(store: Store) 
     assert store.query("select config_hash from current_configuration")["config_hash"].to_list() == [CONFIG]
 
 
+def test_before_any_run_of_the_pipeline_imports_and_ad_hoc_work_are_the_current_configuration(store: Store) -> None:
+    refused = pl.DataFrame({"name": ["torn"], "source": ["torn.sv"], "reason": ["does not parse"], "detail": ["line 1"]})
+    store.write("rejected_designs", refused, Provenance(None, CONFIG))
+    store.publish(force=True)
+    assert store.query("select name from rejected_designs")["name"].to_list() == ["torn"]
+
+
 def test_without_a_recorded_run_the_latest_rows_decide(store: Store) -> None:
     rows = example()
     rows.rows = type(rows.rows)(list, {k: v for k, v in rows.rows.items() if k[0] != "runs"})
