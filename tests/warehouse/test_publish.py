@@ -300,7 +300,7 @@ def test_plain_views_show_the_latest_run_and_all_views_everything(store: Store) 
 
 
 def test_before_any_run_of_the_pipeline_imports_and_ad_hoc_work_are_the_current_configuration(store: Store) -> None:
-    refused = pl.DataFrame({"name": ["torn"], "source": ["torn.sv"], "reason": ["does not parse"], "detail": ["line 1"]})
+    refused = pl.DataFrame({"name": ["torn"], "source": ["torn.sv"], "reason": ["no parse"], "detail": ["line 1"]})
     store.write("rejected_designs", refused, Provenance(None, CONFIG))
     store.publish(force=True)
     assert store.query("select name from rejected_designs")["name"].to_list() == ["torn"]
