@@ -224,6 +224,18 @@ def test_a_name_that_is_a_folder_as_well_is_said(folder):
     assert one_object(done)["status"] == "test_failed"
 
 
+def test_a_name_stands_for_the_version_that_was_simulated_last(folder):
+    source = folder / "versions" / "versioned.sv"
+    source.parent.mkdir()
+    rtl_ids = []
+    for wide in (2, 3, 2):
+        source.write_text(COUNTER.replace("module counter", "module versioned").replace("[1:0]", f"[{wide - 1}:0]"))
+        rtl_ids.append(one_object(llm4cov(folder, "sim", str(source), "passing.py", "--json"))["rtl_id"])
+        named = one_object(llm4cov(folder, "sim", "versioned", "passing.py", "--json"))
+        assert named["rtl_id"] == rtl_ids[-1]
+    assert rtl_ids[0] == rtl_ids[2] != rtl_ids[1]
+
+
 def test_waves_are_written_beside_the_result(folder):
     done = llm4cov(folder, "sim", "counter.sv", "passing.py", "--json", "--waves", "counter.vcd")
     assert one_object(done)["status"] == "passed"

@@ -25,10 +25,11 @@ def batch_folder(home: Path, batch: str) -> Path:
 
 
 def keep(record: DesignRecord, home: Path, batch: str) -> Path:
-    """Keep a copy of the design in `batch`; returns its folder. Keeping the same content again changes nothing."""
+    """Keep a copy of the design in `batch`; returns its folder. The same content kept again only becomes the newest."""
     design = record.design
     folder = batch_folder(home, batch) / design.design_id
     if (folder / MANIFEST).is_file():
+        os.utime(folder / MANIFEST)
         return folder
     partial = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(partial, ignore_errors=True)
@@ -101,6 +102,13 @@ def kept_batch(home: Path, batch: str) -> list[DesignRecord]:
     """The designs of one batch, by name; empty when there is no such batch."""
     folders = sorted(m.parent for m in batch_folder(home, batch).glob(f"[!.]*/{MANIFEST}"))
     return _in_order(load_kept(f) for f in folders)
+
+
+def newest_kept(home: Path, name: str) -> DesignRecord | None:
+    """The design of that name that was kept last; what was imported wins over what was only simulated."""
+    manifests = sorted((home / "designs").glob(f"*/[!.]*/{MANIFEST}"), key=lambda m: (m.stat().st_mtime_ns, str(m)))
+    found = [r for r in (load_kept(m.parent) for m in reversed(manifests)) if r.name == name]
+    return next((r for r in found if r.split != "adhoc"), found[0] if found else None)
 
 
 def _in_order(records: Iterable[DesignRecord]) -> list[DesignRecord]:

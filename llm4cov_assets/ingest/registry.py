@@ -10,7 +10,7 @@ from pathlib import Path
 
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.generator import HELD_OUT, GeneratedDesign, by_name, families, fingerprint, generate
-from llm4cov_assets.ingest.kept import kept_designs
+from llm4cov_assets.ingest.kept import kept_designs, newest_kept
 from llm4cov_assets.ingest.records import HAND_WRITTEN, HELD_OUT_FAMILIES, SEEN_FAMILIES, DesignRecord
 from llm4cov_assets.profiles import Profile
 from sim.design import Design
@@ -154,6 +154,4 @@ def record_by_name(name: str, home: Path) -> DesignRecord | None:
     generated = by_name(name)
     if generated is not None:
         return _record(generated, "train")
-    kept = [r for batch in reversed(kept_designs(home).values()) for r in batch if r.name == name]
-    kept.sort(key=lambda r: r.split == "adhoc")  # what was imported wins over what was only simulated
-    return kept[0] if kept else None
+    return newest_kept(home, name)
