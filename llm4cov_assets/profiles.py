@@ -65,7 +65,7 @@ class Profile(BaseModel):
 
     # budget, CPU seconds
     budget_cpu_s: dict[str, int] = Field(
-        default_factory=lambda: {"builds": 450, "simulations": 600, "training": 500, "generation": 350},
+        default_factory=lambda: {"builds": 350, "simulations": 350, "training": 400, "generation": 150},
         description="CPU seconds that the profile is meant to take, by kind of work",
     )
 
@@ -95,7 +95,7 @@ PROFILES: dict[str, Profile] = {
             eval_samples=1,
             eval_rounds=1,
             calibration_sims=6,
-            budget_cpu_s={"builds": 40, "simulations": 40, "training": 70, "generation": 40},
+            budget_cpu_s={"builds": 40, "simulations": 20, "training": 40, "generation": 20},
         ),
     )
 }
