@@ -46,14 +46,19 @@ class SimulationCache:
     def put(self, key: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         """Store a result, replacing one that is there. Raises OSError (a full disk); nothing is torn then."""
         path = self.path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
         data = gzip.compress(canonical({"key": dict(key), "result": dict(result)}), compresslevel=1, mtime=0)
-        handle, name = tempfile.mkstemp(prefix=path.name, suffix=".tmp", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(name, path)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name)
-            raise
+        replace_file(path, data)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write `data` to `path`, whole or not at all, in a folder that is made when missing. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise

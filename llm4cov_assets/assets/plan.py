@@ -47,7 +47,6 @@ class Summary:
 
     costs: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COSTS, 0))
     failed: list[str] = field(default_factory=list)
-    dagster_runs: int = 0
 
 
 def stages_of(text: str) -> list[int]:
@@ -128,7 +127,6 @@ def _execute(
             raise_on_error=False,
             tags=tags,
         )
-        summary.dagster_runs += 1
         _add_costs(summary, result)
         if _interrupted(result):
             raise KeyboardInterrupt

@@ -7,12 +7,11 @@ lies beside the answer in the file. Only usable answers are kept: an error is tr
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sim.cache import replace_file
 from sim.identity import sha256
 
 
@@ -35,16 +34,7 @@ class GenerationCache:
         """Store a usable answer. ValueError for an answer that carries an error."""
         if answer.get("error"):
             raise ValueError("an answer with an error is not cached")
-        path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
-        try:
-            with os.fdopen(handle, "w") as file:
-                json.dump({"key": key, "answer": answer}, file, sort_keys=True)
-            os.replace(partial, path)
-        except BaseException:
-            os.unlink(partial)
-            raise
+        replace_file(self._path(key), json.dumps({"key": key, "answer": answer}, sort_keys=True).encode())
 
     def _path(self, key: Mapping[str, Any]) -> Path:
         digest = sha256(dict(key))

@@ -224,11 +224,6 @@ class StudentPolicy:
             torch.set_num_threads(before)
 
 
-def _draw_key(request: _Request, seed: int) -> int:
-    """What a row's random draws follow from; the policy is not in it, so policies compare on the same draws."""
-    return int(sha256(["sample", seed, request.state.state_id, request.sample]), 16)
-
-
 def sample_answers(
     model: Qwen3ForCausalLM, prompts: Sequence[Prompt], keys: Sequence[int], temperature: float, top_p: float
 ) -> list[list[int]]:
