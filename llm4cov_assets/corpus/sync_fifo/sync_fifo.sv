@@ -17,7 +17,8 @@ module sync_fifo #(
     output logic             almost_empty,
     output logic             overflow,
     output logic             underflow,
-    output logic             marked
+    output logic             marked,
+    output logic             draining
 );
     logic [WIDTH-1:0] memory [DEPTH];
     logic [AW-1:0]    wr_ptr;
@@ -38,18 +39,23 @@ module sync_fifo #(
             overflow  <= 1'b0;
             underflow <= 1'b0;
             marked    <= 1'b0;
+            draining  <= 1'b0;
         end else if (flush_key == 8'hB4 && !push && !pop) begin
             wr_ptr    <= '0;
             rd_ptr    <= '0;
             level     <= '0;
             overflow  <= 1'b0;
             underflow <= 1'b0;
+            draining  <= 1'b0;
         end else begin
-            if (push && pop && !empty) begin
+            if (flush_key == 8'hC7 && overflow && full) draining <= 1'b1;
+            else if (draining && empty) draining <= 1'b0;
+            if (flush_key == 8'h3D && marked && empty) marked <= 1'b0;
+            if (push && pop && !empty && !draining) begin
                 memory[wr_ptr] <= din;
                 wr_ptr         <= wr_ptr + 1'b1;
                 rd_ptr         <= rd_ptr + 1'b1;
-            end else if (push) begin
+            end else if (push && !draining) begin
                 if (full) overflow <= 1'b1;
                 else begin
                     memory[wr_ptr] <= din;
