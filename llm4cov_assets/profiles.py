@@ -27,13 +27,15 @@ class Profile(BaseModel):
 
     # stages
     teacher: str = Field("scripted/directed", description="policy that repairs in stages 0 and 1 and drafts in stage 0")
-    drafts: int = Field(4, ge=1, description="drafts per design")
-    repairs: int = Field(4, ge=1, description="repairs per selected state")
+    drafts: int = Field(6, ge=1, description="drafts per design")
+    repairs: int = Field(6, ge=1, description="repairs per selected state")
     strategy: str = Field("worst", pattern="^(worst|median|uniform|best)$", description="which drafts to repair")
     median_gap: float = Field(0.10, description="select the lower-median draft too if it is this much above the worst")
     tau: float = Field(0.01, description="least gain of an accepted repair")
     floor: float = Field(0.50, description="least coverage of an accepted stage-0 repair and of a direct example")
-    keep_per_design: int = Field(0, ge=0, description="best repairs kept per design; 0 keeps every accepted pair")
+    keep_per_design: int = Field(
+        2, ge=0, description="best drafts, and best repairs, kept per design; 0 keeps every accepted one; 1 in the paper"
+    )
     drafts_until: int = Field(2, description="last stage that trains on its accepted drafts too; 1 in the paper")
     replay: bool = Field(
         True, description="train on the rows of all stages so far, the stage's own twice; the paper takes its own alone"
@@ -48,7 +50,8 @@ class Profile(BaseModel):
     batch_rows: int = Field(32, description="rows per optimiser step")
     max_length: int = Field(512, description="longest row in tokens; longer rows are left out and counted")
     threads: int = Field(1, description="torch threads of training and generation")
-    temperature: float = Field(0.5, description="sampling temperature of the student")
+    temperature: float = Field(0.5, description="sampling temperature of the student in evaluations")
+    exploration: float = Field(1.0, description="sampling temperature of the student's drafts and repairs in stages")
     top_p: float = Field(0.95, description="nucleus of the student")
 
     # evaluation

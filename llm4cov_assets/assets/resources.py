@@ -77,10 +77,14 @@ class SimulatorResource(dg.ConfigurableResource):
 class PoliciesResource(dg.ConfigurableResource):
     """Policies by public name."""
 
-    def named(self, name: str, results: Results) -> Policy:
+    def exploring(self, name: str, results: Results) -> Policy:
+        """The policy `name` as it drafts and repairs in a stage: a student samples with the profile's `exploration`."""
+        return self.named(name, results, temperature=results.profile.exploration)
+
+    def named(self, name: str, results: Results, *, temperature: float | None = None) -> Policy:
         """The policy `name` as it is now: a student has the weights that its asset made last.
 
-        UserError for an unknown name and for a student that is not trained yet.
+        `temperature` of a student, by default the profile's. UserError for an unknown name and for a student that is not trained yet.
         """
         from llm4cov_assets.policy.registry import STUDENTS, policy_by_name, student
 
@@ -91,7 +95,8 @@ class PoliciesResource(dg.ConfigurableResource):
         if not rows:
             raise UserError(f"policy {name} is not trained yet for profile {results.profile.name}: materialise {asset}")
         home = results.store.home
-        return student(name, rows[0]["checkpoint_id"], home / rows[0]["path"], results.profile, home)
+        checkpoint = rows[0]["checkpoint_id"], home / rows[0]["path"]
+        return student(name, *checkpoint, results.profile, home, temperature=temperature)
 
 
 class TrainerResource(dg.ConfigurableResource):

@@ -64,11 +64,11 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
         from llm4cov_assets.assets.proposals import design_states, propose
 
         def body(work: Work) -> Outcome:
-            policy = policies.named(drafter(k), work)
+            policy = policies.exploring(drafter(k), work)
             return propose(work, policy, design_states(work), work.profile.drafts)
 
         def which(work: Work) -> str:
-            return policies.named(drafter(k), work).policy_id
+            return policies.exploring(drafter(k), work).policy_id
 
         return materialise(context, profile, warehouse, body, stage=k, extra=which)
 
@@ -119,12 +119,12 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
         from llm4cov_assets.assets.proposals import propose, selected
 
         def body(work: Work) -> Outcome:
-            policy = policies.named(repairer(k), work)
+            policy = policies.exploring(repairer(k), work)
             with simulator.open() as running:
                 return propose(work, policy, selected(work, running), work.profile.repairs)
 
         def which(work: Work) -> str:
-            return policies.named(repairer(k), work).policy_id
+            return policies.exploring(repairer(k), work).policy_id
 
         return materialise(context, profile, warehouse, body, stage=k, extra=which)
 

@@ -3,8 +3,9 @@
 Prompt:  `new g0 p0 1 p3 >= a5 ; p7 0 x 0c g1 p2 0f do`
          `new` for a draft or `more` for a repair, then up to three goals. Each goal has the steps that lead to it from
          reset: conditions on inputs (no relation means equal) and, after `x`, for how many cycles they hold.
-Answer:  `r 64 g0 p0 1 p3 a5 ; p7 0 x 0c g1 p2 0f`
-         bursts of random stimulus, then for each goal the values to drive, step by step.
+Answer:  `r 64 g0 p0 1 p3 a5 ; p7 0 x 0c r 20 g1 p2 0f`
+         bursts of random stimulus, then for each goal the values to drive, step by step, and perhaps a burst from
+         where they lead. How long bursts should be, the prompt does not say: that is learnt from what they gain.
 
 Every condition has an alias of its own, which stands for its port; so a port has as many aliases as conditions, and
 what follows an alias in the prompt says what should follow it in the answer. Aliases count up from a start that is
@@ -17,8 +18,8 @@ and goals stay outside the text: a `Prompt` keeps them, and turns the answer int
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,14 +34,14 @@ if TYPE_CHECKING:
     from sim.elaborate import Interface
     from sim.goals import Goal
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Changes when the same state gives another prompt, or the same answer another program."""
 
-GOAL_TOKENS = 72
-"""Tokens of one goal's steps, in the prompt and in the answer; longer goals are left out."""
+GOAL_TOKENS = 216
+"""Tokens of the steps of all goals of a prompt, and of an answer. Goals for which there is no room are left out."""
 
-PROMPT_TOKENS = 2 + len(t.TAGS) * (1 + GOAL_TOKENS)
-ANSWER_TOKENS = 3 * MAX_BURSTS + len(t.TAGS) * (1 + GOAL_TOKENS) + 1
+PROMPT_TOKENS = 2 + len(t.TAGS) + GOAL_TOKENS
+ANSWER_TOKENS = 3 * MAX_BURSTS + len(t.TAGS) * (1 + 3) + GOAL_TOKENS + 1
 
 MAX_CYCLES = 255
 """Cycles that one count of two digits can say."""
@@ -116,10 +117,19 @@ class Prompt:
         found: list[str] = []
         for burst in bursts[:MAX_BURSTS]:
             found += [t.BURST, *t.value_symbols(min(burst.cycles, MAX_CYCLES), 2)]
+        left = GOAL_TOKENS
         for number, segment in enumerate(segments):
-            found += [t.TAGS[number], *self._segment_symbols(segment, self._aliases[number])]
+            tail = [action for action in segment.actions[1:][-1:] if isinstance(action, Burst)]
+            steps = replace(segment, actions=segment.actions[: len(segment.actions) - len(tail)])
+            symbols = self._segment_symbols(steps, self._aliases[number])
+            left -= len(symbols)
+            found += [t.TAGS[number], *symbols]
+            for burst in tail:
+                found += [t.BURST, *t.value_symbols(min(burst.cycles, MAX_CYCLES), 2)]
         if not found:
             raise NotExpressible("empty answer")
+        if left < 0:
+            raise NotExpressible("answer is too long")
         return t.join(found)
 
     def _segment_symbols(self, segment: Segment, aliases: Sequence[dict[str, str]]) -> list[str]:
@@ -160,7 +170,12 @@ class Prompt:
         for word in words:
             if word == t.BURST:
                 burst = Burst(rng.getrandbits(32), int(next(words), 16))
-                found.append(Segment(f"{burst.cycles} random cycles", (burst,)))
+                if label:
+                    close_step()
+                    found.append(Segment(label, (*actions, burst)))
+                    label = ""
+                else:
+                    found.append(Segment(f"{burst.cycles} random cycles", (burst,)))
             elif word in t.TAGS:
                 close_segment()
                 label, actions, values, cycles = self.goals[t.TAGS.index(word)].label, [], {}, 1
@@ -223,15 +238,17 @@ def goal_steps(goal: Goal, interface: Interface) -> tuple[GoalStep, ...]:
         steps.append(GoalStep(tuple(conditions), min(cycles, MAX_CYCLES)))
         while (cycles := cycles - MAX_CYCLES) > 0:
             steps.append(GoalStep((), min(cycles, MAX_CYCLES)))
-    n_tokens = sum(_n_tokens(step, widths) for step in steps) + len(steps) - 1
-    if not steps or n_tokens > GOAL_TOKENS or len(steps) > MAX_STEPS:
+    n_conditions = sum(len(step.conditions) for step in steps)
+    too_long = _n_tokens(steps, widths) > GOAL_TOKENS or len(steps) > MAX_STEPS or n_conditions > len(t.ALIASES)
+    if not steps or too_long:
         raise NotExpressible("goal is empty or too long")
     return tuple(steps)
 
 
-def _n_tokens(step: GoalStep, widths: dict[str, int]) -> int:
-    values = sum(1 + bool(c.relation) + t.digits_of(widths[c.port]) for c in step.conditions)
-    return values + len(_hold(step.cycles, empty=not step.conditions))
+def _n_tokens(steps: Sequence[GoalStep], widths: Mapping[str, int]) -> int:
+    values = sum(1 + bool(c.relation) + t.digits_of(widths[c.port]) for step in steps for c in step.conditions)
+    holds = sum(len(_hold(step.cycles, empty=not step.conditions)) for step in steps)
+    return values + holds + len(steps) - 1
 
 
 def _condition(port: str, width: int, constraints: Sequence[Constraint], value: int) -> Condition:
@@ -259,12 +276,13 @@ def _condition(port: str, width: int, constraints: Sequence[Constraint], value: 
 def build_prompt(interface: Interface, goals: Sequence[Goal], rng: Random, *, repair: bool) -> Prompt:
     """A prompt for the first goals that fit (at most len(TAGS)), with fresh aliases.
 
-    Goals that cannot be said, and those for whose conditions no aliases are left, are passed over.
+    Goals that cannot be said, and those for which no room or no aliases are left, are passed over.
     """
     widths = {port.name: port.width for port in interface.data_inputs}
     widths |= {reset.port: 1 for reset in interface.resets}
     chosen: list[tuple[Goal, tuple[GoalStep, ...]]] = []
     named: list[str] = []
+    room = GOAL_TOKENS
     for goal in goals:
         if len(chosen) == len(t.TAGS):
             break
@@ -273,7 +291,9 @@ def build_prompt(interface: Interface, goals: Sequence[Goal], rng: Random, *, re
         except NotExpressible:
             continue
         ports = [c.port for step in steps for c in step.conditions]
-        if len(named) + len(ports) <= len(t.ALIASES):
+        n_tokens = _n_tokens(steps, widths)
+        if n_tokens <= room and len(named) + len(ports) <= len(t.ALIASES):
+            room -= n_tokens
             named += ports
             chosen.append((goal, steps))
     start = rng.randrange(len(t.ALIASES))

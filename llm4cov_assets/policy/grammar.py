@@ -2,7 +2,7 @@
 
     answer  = burst* (goal+ | nothing, if there was a burst) <eos>
     burst   = r digit digit                                  cycles of random stimulus, 01 to ff
-    goal    = tag step (; step)*                             each tag of the prompt at most once
+    goal    = tag step (; step)* [burst]                     each tag of the prompt at most once
     step    = (alias value)* [x digit digit]                 not empty; each alias at most once; cycles 01 to ff
     value   = as many digits as the alias's port needs, the first within its width
 
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from llm4cov_assets.policy import tokens as t
 
 MAX_BURSTS = 4
-"""Random bursts before the goals, at most; a burst has at most 255 cycles."""
+"""Random bursts before the goals, at most; one more may follow each goal. A burst has at most 255 cycles."""
 
-MAX_STEPS = 24
+MAX_STEPS = 64
 """Steps of one goal, at most."""
 
 _CLOSING = 4 + t.MAX_DIGITS
@@ -37,8 +37,8 @@ _TAGS = np.array([t.TOKEN_ID[g] for g in t.TAGS])
 _BURST, _HOLD, _THEN = t.TOKEN_ID[t.BURST], t.TOKEN_ID[t.HOLD], t.TOKEN_ID[t.THEN]
 
 # modes of the automaton: what may come next
-_OPEN, _OPENED, _COUNT, _COUNT_LAST, _COUNT_LAST_NONZERO, _STEP, _VALUE, _SET, _HELD, _DONE = range(10)
-_FIRST = 10
+_OPEN, _OPENED, _COUNT, _COUNT_LAST, _COUNT_LAST_NONZERO, _STEP, _VALUE, _SET, _HELD, _ENDED, _DONE = range(11)
+_FIRST = 11
 """Modes _FIRST + k: the first digit of a value, at most 2^(k+1) - 1."""
 
 
@@ -51,9 +51,10 @@ def _table() -> NDArray[np.bool_]:
         allowed[mode, _DIGITS] = True
     allowed[_COUNT_LAST_NONZERO, _DIGITS[1:]] = True
     allowed[_STEP, [*_ALIASES, _HOLD]] = True
-    allowed[_SET, [*_ALIASES, _HOLD, _THEN, *_TAGS]] = True
-    allowed[_HELD, [_THEN, *_TAGS]] = True
-    allowed[[_OPENED, _SET, _HELD], t.EOS_ID] = True
+    allowed[_SET, [*_ALIASES, _HOLD, _THEN, _BURST, *_TAGS]] = True
+    allowed[_HELD, [_THEN, _BURST, *_TAGS]] = True
+    allowed[_ENDED, _TAGS] = True
+    allowed[[_OPENED, _SET, _HELD, _ENDED], t.EOS_ID] = True
     allowed[_DONE, t.PAD_ID] = True
     for bits in range(4):
         allowed[_FIRST + bits, _DIGITS[: 2 ** (bits + 1)]] = True
@@ -121,7 +122,8 @@ class AnswerGrammar:
         in_value = (mode >= _FIRST) | (mode == _VALUE)
         count_last = (mode == _COUNT_LAST) | (mode == _COUNT_LAST_NONZERO)
 
-        self._bursts += is_burst
+        in_goal = self._steps > 0
+        self._bursts += is_burst & ~in_goal
         self._in_burst = np.where(is_burst, True, np.where(is_hold, False, self._in_burst))
         self._steps = np.where(is_tag, 1, self._steps + is_then)
         self._digits_left = np.where(is_alias, self._digits[rows, chosen], self._digits_left - in_value)
@@ -132,18 +134,21 @@ class AnswerGrammar:
             self._free[np.ix_(fresh, _ALIASES)] = self._known[np.ix_(fresh, _ALIASES)]
         used = is_alias | is_tag
         self._free[rows[used], chosen[used]] = False
-        self._free[self._bursts >= MAX_BURSTS, _BURST] = False
+        # before the goals so many bursts; the one after a goal is its last action
+        self._free[:, _BURST] = (self._bursts < MAX_BURSTS) | (self._steps > 0)
         self._free[:, _THEN] = self._steps < MAX_STEPS
 
         self._mode = np.select(
             [
                 chosen == t.EOS_ID, mode == _DONE, is_burst | is_hold, fresh, is_alias,
-                (mode == _COUNT) & (chosen == _FIRST_DIGIT), mode == _COUNT, count_last & self._in_burst, count_last,
+                (mode == _COUNT) & (chosen == _FIRST_DIGIT), mode == _COUNT, count_last & self._in_burst & in_goal,
+                count_last & self._in_burst, count_last,
                 in_value & (self._digits_left == 0), in_value,
             ],
             [
                 _DONE, _DONE, _COUNT, _STEP, _FIRST + self._first[rows, chosen],
-                _COUNT_LAST_NONZERO, _COUNT_LAST, _OPENED, _HELD,
+                _COUNT_LAST_NONZERO, _COUNT_LAST, _ENDED,
+                _OPENED, _HELD,
                 _SET, _VALUE,
             ],
         )  # fmt: skip

@@ -67,15 +67,18 @@ def checkpoint_of(name: str, profile: Profile, store: Store) -> tuple[str, Path]
     return newest["checkpoint_id"], store.home / newest["path"]
 
 
-def student(name: str, checkpoint_id: str, folder: Path, profile: Profile, home: Path) -> Policy:
-    """The student with the weights in `folder`, with the profile's sampling and the home's generation cache."""
+def student(
+    name: str, checkpoint_id: str, folder: Path, profile: Profile, home: Path, *, temperature: float | None = None
+) -> Policy:
+    """The student with the weights in `folder`, with the profile's sampling (or another `temperature`) and the home's
+    generation cache."""
     from llm4cov_assets.policy.student import StudentPolicy
 
     return StudentPolicy(
         name,
         folder,
         checkpoint_id,
-        temperature=profile.temperature,
+        temperature=profile.temperature if temperature is None else temperature,
         top_p=profile.top_p,
         threads=profile.threads,
         cache_dir=home / "cache" / "generations",

@@ -28,7 +28,7 @@ from sim.goals import Goal, goals
 from sim.identity import content_id
 from sim.simulation import Testbench
 
-SCRIPTED_VERSION = 1
+SCRIPTED_VERSION = 2
 """Bumped by hand when a scripted policy proposes something else for the same state and seed."""
 
 
@@ -108,7 +108,7 @@ class ScriptedRandom(_Scripted):
 
     name: ClassVar[str] = "scripted/random"
     bursts: int = 4
-    cycles: int = 100
+    cycles: int = 255
 
     def segments(self, state: State, analysis: Analysis, rng: Random) -> tuple[Segments, Segments]:
         return (), tuple(_burst(rng, self.cycles) for _ in range(self.bursts))
@@ -118,17 +118,20 @@ class ScriptedRandom(_Scripted):
 class ScriptedDirected(_Scripted):
     """Coverage-directed stimulus: aims at uncovered conditions whose path from reset the analysis knows.
 
-    A draft is random bursts and then goals; a repair appends goals to the state's testbench (or starts a new file
+    An answer is random bursts and then goals; a repair is appended to the state's testbench (or starts a new file
     when that testbench was not rendered from a program, does not run, or has grown to `max_segments`). What has no
     known path is probed with the constants of its guards, or with bursts. Imperfect on purpose: with probability
-    `corruption` a goal's values or hold lengths are spoilt. Cycles of bursts and probes stay under 256.
+    `corruption` a goal's values or hold lengths are spoilt, and it does not know how much random stimulus pays, so it
+    draws that anew each time: up to `bursts` before the goals (a repair only in half of the answers), with probability
+    `tail` one from where a goal led, each of 4 to `burst_cycles` cycles, short ones as likely as long ones.
     """
 
     name: ClassVar[str] = "scripted/directed"
     goals: int = 3
     corruption: float = 0.2
-    draft_bursts: int = 2
-    burst_cycles: int = 64
+    bursts: int = 2
+    burst_cycles: int = 255
+    tail: float = 0.3
     breadth: float = 0.6
     max_segments: int = 64
 
@@ -137,21 +140,31 @@ class ScriptedDirected(_Scripted):
         simulation = state.simulation if kept is not None else None
         open_goals = goals(analysis, simulation.uncovered if simulation else None)
         aimed = [
-            self._spoil(from_goal(goal, analysis.interface, rng), analysis.interface, rng)
+            self._explored(self._spoil(from_goal(goal, analysis.interface, rng), analysis.interface, rng), rng)
             for goal in _pick(open_goals, self.goals, self.breadth, rng)
         ]
         blind = self.goals - len(aimed)
+        bursts = [_burst(rng, self._cycles(rng)) for _ in range(rng.randint(0, self.bursts))]
         if simulation is None:
-            bursts = [_burst(rng, self.burst_cycles) for _ in range(self.draft_bursts)]
             return (), (*bursts, *aimed)
         unknown = _unknown(analysis, simulation.uncovered)
         extra = [
             _probe(rng.choice(unknown), analysis.interface, rng)
             if unknown and rng.random() < 0.7
-            else _burst(rng, self.burst_cycles)
+            else _burst(rng, self._cycles(rng))
             for _ in range(blind)
         ]
-        return kept or (), (*extra, *aimed)
+        return kept or (), (*(bursts if rng.random() < 0.5 else ()), *extra, *aimed)
+
+    def _cycles(self, rng: Random) -> int:
+        """Cycles of a burst, drawn evenly on a logarithmic scale."""
+        return round(4 * (self.burst_cycles / 4) ** rng.random())
+
+    def _explored(self, segment: Segment, rng: Random) -> Segment:
+        """Sometimes go on with a burst from where the goal led."""
+        if rng.random() >= self.tail:
+            return segment
+        return replace(segment, actions=(*segment.actions, Burst(rng.getrandbits(32), self._cycles(rng))))
 
     def _kept(self, state: State) -> Segments | None:
         """The segments to build on; None when the answer must stand on its own."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-ALIASES = tuple(f"p{i}" for i in range(24))
+ALIASES = tuple(f"p{i}" for i in range(64))
 """Stand-ins for the ports that conditions name."""
 
 TAGS = ("g0", "g1", "g2")
