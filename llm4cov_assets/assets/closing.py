@@ -1,85 +1,187 @@
-"""Body of `closure`, and which batches are due for it."""
+"""Body of `closure`, and what is known about the closures of the inbox."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import dagster as dg
 import polars as pl
 
 from llm4cov_assets import rows
-from llm4cov_assets.assets.recall import designs_of
+from llm4cov_assets.assets.due import Attempts, ClosedBatch, ClosedDesign, Decision, Targets, decide
+from llm4cov_assets.assets.earlier import Earlier
+from llm4cov_assets.assets.finished import Finished
+from llm4cov_assets.assets.recall import designs_of, testbenches_of
 from llm4cov_assets.assets.simulating import Counted, step_tables
 from llm4cov_assets.assets.work import Outcome, Work, markdown_table
 from llm4cov_assets.learning.closure import Closure, close_coverage
 from llm4cov_assets.policy.base import Policy
 from llm4cov_assets.policy.portfolio import portfolio
+from llm4cov_assets.profiles import PROFILES
 from llm4cov_assets.report.closure import closure_summary, write_closure
 from llm4cov_assets.report.plots import histogram, markdown
 from sim.identity import content_id
+from warehouse.store import Store
 
 if TYPE_CHECKING:
     from sim.simulator import Simulator
 
-BUDGET = 64
-"""Logical simulations spent on one design."""
+DUE_KEY = "llm4cov/due_key"
+"""Tag of a scheduled closure run: what it was due for."""
+
+SIMULATIONS_PER_ROUND = 8
+"""A closure may take a round for each so many simulations of its budget; mostly the budget ends first."""
 
 
-def newest_policies(home: Path) -> str:
-    """Hash of the policies that a closure would use now: it changes when a new student is there."""
-    return content_id([policy.policy_id for policy in portfolio((), home)])
+def policies_hash(policies: Iterable[Policy]) -> str:
+    """Hash of the policies of a closure: it changes when there is a new student."""
+    return content_id([policy.policy_id for policy in policies])
 
 
-def due_batches(home: Path, partitions: Sequence[str]) -> dict[str, str]:
-    """Inbox batches whose closure has not met the policies of now, with the hash of these policies."""
-    from llm4cov_assets.assets.finished import Finished
-    from llm4cov_assets.profiles import PROFILES
+def student_in_words(policies: Iterable[Policy]) -> str:
+    """The student among the policies of a closure, as a person reads it."""
+    found = [f"{p.name} (checkpoint {p.checkpoint_id[:8]})" for p in policies if p.checkpoint_id]
+    return ", ".join(found) or "no student"
 
-    now = newest_policies(home)
+
+def decision(home: Path, instance: dg.DagsterInstance, batches: Sequence[str]) -> Decision:
+    """What is due among `batches` of the inbox, from the results of the default profile and the runs there were."""
     finished = Finished(home, PROFILES["demo"].config_hash)
-    records = {batch: finished.get("closure", batch) for batch in partitions if batch.startswith("inbox-")}
-    return {batch: now for batch, r in records.items() if r is None or r.metadata.get("policies_hash") != now}
+    policies = portfolio((), home)
+    return decide(
+        {batch: _last_closure(finished, batch) for batch in batches},
+        policies_hash(policies),
+        student_in_words(policies),
+        calibrated_targets(Store(home)),
+        {batch: _attempts(instance, batch) for batch in batches},
+    )
 
 
-def closed(work: Work, simulator: Simulator) -> Outcome:
-    """Close every design of the partition; the best testbenches lie in `reports/closure/<batch>/<design>/`."""
+def calibrated_targets(store: Store) -> Targets:
+    """The newest calibrated targets of each design and simulator. Imported ones hold for another simulator."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for row in store.read("targets").filter(origin="calibrated").sort("created_at").iter_rows(named=True):
+        found.setdefault((row["design_id"], row["simulator"]), {})[row["metric"]] = row["target"]
+    return found
+
+
+def _last_closure(finished: Finished, batch: str) -> ClosedBatch | None:
+    record = finished.get("closure", batch)
+    closed = record.metadata.get("closed") if record else None
+    # a record without it was written before the field existed: the batch counts as not closed
+    return _batch(closed[0]) if closed else None
+
+
+def _batch(stored: Mapping[str, Any]) -> ClosedBatch:
+    designs = (ClosedDesign(**{**d, "testbenches": tuple(d["testbenches"])}) for d in stored["designs"])
+    return ClosedBatch(**{**stored, "designs": tuple(designs)})
+
+
+def _attempts(instance: dg.DagsterInstance, batch: str) -> Attempts:
+    runs = instance.get_runs(dg.RunsFilter(job_name="close_new_designs", tags={"dagster/partition": batch}))
+    ended_badly = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+    return Attempts(
+        unfinished=any(not run.is_finished for run in runs),
+        failed=Counter(run.tags[DUE_KEY] for run in runs if run.status in ended_badly and DUE_KEY in run.tags),
+    )
+
+
+def closed(work: Work, simulator: Simulator, budget_sims: int) -> Outcome:
+    """Close every design of the partition; the best testbenches lie in `reports/closure/<batch>/<design>/`.
+
+    Each design starts from what its last closure found, so that closing again never loses coverage.
+    """
     policies = portfolio((), work.store.home)
     simulate = Counted(work, simulator)
+    earlier = _earlier(work)
     found: list[Closure] = []
     designs = designs_of(work, work.partition)
     with work.task("closing coverage", len(designs), "designs") as task:
         for design in designs:
+            known = earlier.get(design.design_id)
             found.append(
                 close_coverage(
-                    design, policies, simulate, points=simulator.points, budget_sims=BUDGET, seed=work.profile.seed
+                    design, [*([known] if known else []), *policies], simulate, points=simulator.points,
+                    rounds=budget_sims // SIMULATIONS_PER_ROUND, budget_sims=budget_sims,
+                    # with the seed of the first closure most proposals would be the same again
+                    seed=work.seed(policies_hash(policies), budget_sims, known.policy_id) if known
+                    else work.profile.seed,
                 )
-            )
+            )  # fmt: skip
             task.advance()
     folder = work.store.home / "reports" / "closure" / (work.partition or "")
-    summaries = [closure_summary(closure) for closure in found]
-    for closure, summary in zip(found, summaries, strict=True):
-        write_closure(closure, summary, folder / closure.design.name)
+    for closure in found:
+        _report(closure, folder / closure.design.name)
+    result = ClosedBatch(
+        tuple(_closed_design(c) for c in found), policies_hash(policies), student_in_words(policies), budget_sims
+    )
+    tables = closure_tables(work, simulator, found, [*earlier.values(), *policies])
+    metadata = _metadata(result, found, calibrated_targets(work.store), folder)
+    return Outcome(tables, metadata | simulate.costs, simulate.logical)
+
+
+def _earlier(work: Work) -> dict[str, Earlier]:
+    """What the last closure of this partition found, by design id."""
+    last = _last_closure(work.finished, work.partition or "")
+    if last is None:
+        return {}
+    texts = testbenches_of(work, ["closure"], work.partition)
+    kept = {d.design_id: [texts[i] for i in d.testbenches if i in texts] for d in last.designs}
+    return {design_id: Earlier(testbenches) for design_id, testbenches in kept.items() if testbenches}
+
+
+def _closed_design(closure: Closure) -> ClosedDesign:
+    best = [closure.best.testbench] if closure.best and closure.best.testbench else []
+    simulators = [s.simulation.simulator for s in closure.steps if s.simulation]
+    return ClosedDesign(
+        name=closure.design.name,
+        design_id=closure.design.design_id,
+        simulator=simulators[0] if simulators else "",
+        merged=closure.merged.as_dict(),
+        uncovered=len(closure.uncovered) if closure.best else None,
+        testbenches=tuple(dict.fromkeys(t.testbench_id for t in (*closure.testbenches, *best))),
+    )
+
+
+def _report(closure: Closure, folder: Path) -> None:
+    """Write the report anew; the testbenches of the one before may be more than this one has."""
+    for stale in folder.glob("testbench_*"):
+        stale.unlink()
+    write_closure(closure, closure_summary(closure), folder)
+
+
+def _metadata(batch: ClosedBatch, closures: Sequence[Closure], targets: Targets, folder: Path) -> dict[str, Any]:
     shown = pl.DataFrame(
         {
-            "design": [c.design.name for c in found],
-            "merged": [c.merged.overall or 0.0 for c in found],
-            "best": [c.best.score if c.best else 0.0 for c in found],
-            "testbenches": [len(c.testbenches) for c in found],
-            "simulations": [c.simulations for c in found],
-            "stopped": [c.stopped for c in found],
+            "design": [c.design.name for c in closures],
+            "merged coverage": [c.merged.overall or 0.0 for c in closures],
+            "best testbench": [c.best.score if c.best else 0.0 for c in closures],
+            "points left": [d.uncovered for d in batch.designs],
+            "target": [_verdict(d, targets) for d in batch.designs],
+            "testbenches": [len(c.testbenches) for c in closures],
+            "simulations": [c.simulations for c in closures],
+            "stopped by": [c.stopped for c in closures],
         }
     )
-    coverage = histogram(shown["merged"].to_list(), "merged coverage")
-    metadata = {
-        "designs": len(found),
-        "policies": ", ".join(p.name for p in policies),
-        "policies_hash": newest_policies(work.store.home),
+    coverage = histogram(shown["merged coverage"].to_list(), "merged coverage")
+    return {
+        "designs": len(closures),
+        "student": batch.student,
         "closure": {"markdown": markdown_table(shown)},
         "coverage": {"markdown": markdown(coverage, "coverage")},
         "testbenches": str(folder),
+        # what the schedule reads to decide what is due; a list, as Dagster shows a dict of ours as markdown
+        "closed": [asdict(batch)],
     }
-    return Outcome(closure_tables(work, simulator, found, policies), metadata | simulate.costs, simulate.logical)
+
+
+def _verdict(design: ClosedDesign, targets: Targets) -> str:
+    missed = design.missed(targets)
+    return "none" if missed is None else f"below: {', '.join(missed)}" if missed else "met"
 
 
 def closure_tables(

@@ -1,5 +1,7 @@
 """The inbox sensor, the schedule of what is due, and publishing after runs that no terminal watches."""
 
+from collections.abc import Iterator
+
 import dagster as dg
 
 from llm4cov_assets.assets.jobs import close_new_designs
@@ -7,12 +9,20 @@ from llm4cov_assets.assets.partitions import design_batches
 from llm4cov_assets.assets.work import TERMINAL
 from llm4cov_assets.home import home
 
+REASON = "llm4cov/reason"
+"""Tag of the runs that the sensor and the schedule start: why."""
+
 
 @dg.sensor(
     job=close_new_designs,
     minimum_interval_seconds=15,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="A design folder or RTL file dropped into the inbox becomes a batch, and its closure run starts.",
+    description=(
+        "Drop a design folder or an RTL file into `data/inbox/` (or `$LLM4COV_HOME/inbox/`): it becomes a design batch "
+        "of its own, and a run of `close_new_designs` finds testbenches for it. A design that is changed there becomes "
+        "a new batch; what is still being copied waits. Looks every 15 seconds; costs nothing while nothing is new, "
+        "and at most 64 simulations for each new design. Never trains."
+    ),
 )
 def inbox(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
     """One batch for each new or changed entry of the inbox; entries that are still being copied wait a tick."""
@@ -23,10 +33,15 @@ def inbox(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReaso
     changes = partition_changes(found, context.instance.get_dynamic_partitions(design_batches.name), INBOX_VERSION)
     if not changes.add:
         waiting = "".join(f"; {name!r} left out: {why}" for name, why in left_out(home() / "inbox").items())
-        return dg.SkipReason(f"nothing new in {home() / 'inbox'}{waiting}")
+        known = f"{len(found)} known {'design' if len(found) == 1 else 'designs'}, " if found else ""
+        return dg.SkipReason(f"{known}nothing new in {home() / 'inbox'}{waiting}")
     return dg.SensorResult(
         run_requests=[
-            dg.RunRequest(run_key=f"{entry.name}:{entry.content_hash}:{INBOX_VERSION}", partition_key=batch)
+            dg.RunRequest(
+                run_key=f"{entry.name}:{entry.content_hash}:{INBOX_VERSION}",
+                partition_key=batch,
+                tags={REASON: changes.reason(batch)},
+            )
             for batch, entry in changes.add.items()
         ],
         dynamic_partitions_requests=[design_batches.build_add_request(list(changes.add))],
@@ -37,15 +52,37 @@ def inbox(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReaso
     job=close_new_designs,
     cron_schedule="0 3 * * *",
     default_status=dg.DefaultScheduleStatus.STOPPED,
-    description="Every night, close inbox batches again that have not met the newest student. Off until switched on.",
+    description=(
+        "Closes designs of the inbox again when that can help, every night at 03:00 UTC. Off until you switch it on; "
+        "*Test schedule* shows what it would do now. Due is a batch whose closure never finished, one that was closed "
+        "with an older student and is not covered in full, and one with a design below its target (which "
+        "`llm4cov designs calibrate NAME` sets; without a target only a newer student makes a design due), which then "
+        "gets 256 simulations instead of 64, once. What stays below target, or failed twice, rests until there is "
+        "a newer student. The tag `llm4cov/reason` of each run says why; a tick that starts nothing says why not. "
+        "The pipeline is never started from here: after new checkpoints, settings or designs for training, "
+        "`llm4cov run` (or the jobs `stage_*`) trains and evaluates what is due, when you say so."
+    ),
 )
-def due_closures(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
-    """One run for each inbox batch that is due, with the run key of the student it is due for."""
-    from llm4cov_assets.assets.closing import due_batches
+def due_closures(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+    """One run for each inbox batch that is due; or why there is none."""
+    from llm4cov_assets.assets.batches import INBOX_VERSION
+    from llm4cov_assets.assets.closing import DUE_KEY, decision
+    from llm4cov_assets.ingest.inbox import partition_changes, scan_inbox
 
-    due = due_batches(home(), context.instance.get_dynamic_partitions(design_batches.name))
-    requests = [dg.RunRequest(run_key=f"{batch}:{student}", partition_key=batch) for batch, student in due.items()]
-    return requests or dg.SkipReason("every inbox batch is closed with the newest student")
+    inbox_folder = home() / "inbox"
+    known = [b for b in context.instance.get_dynamic_partitions(design_batches.name) if b.startswith("inbox-")]
+    inactive = partition_changes(scan_inbox(inbox_folder), known, INBOX_VERSION).inactive
+    decided = decision(home(), context.instance, [b for b in known if b not in inactive])
+    for due in decided.due:
+        yield dg.RunRequest(
+            run_key=f"{due.batch}:{due.key}",
+            partition_key=due.batch,
+            run_config={"ops": {"closure": {"config": {"budget_sims": due.budget_sims}}}},
+            tags={REASON: due.reason, DUE_KEY: due.key},
+        )
+    if not decided.due:
+        old = f"; {len(inactive)} older or removed left alone" if inactive else ""
+        yield dg.SkipReason(f"nothing is due: {decided.rest or f'no design in {inbox_folder}'}{old}")
 
 
 def _publish(context: dg.RunStatusSensorContext) -> dg.SkipReason | None:
@@ -62,12 +99,17 @@ publish_after_success = dg.run_status_sensor(
     run_status=dg.DagsterRunStatus.SUCCESS,
     name="publish_after_success",
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Publish the warehouse when a run has succeeded.",
+    description=(
+        "After each run that succeeded, brings its rows into `trajectories.duckdb`, where SQL sees them. Leave it on; "
+        "costs a second or two. `llm4cov run` publishes by itself."
+    ),
 )(_publish)
 
 publish_after_failure = dg.run_status_sensor(
     run_status=dg.DagsterRunStatus.FAILURE,
     name="publish_after_failure",
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Publish what a failed run stored before it failed.",
+    description=(
+        "After each run that failed, brings the rows that it had stored before into `trajectories.duckdb`. Leave it on."
+    ),
 )(_publish)

@@ -31,6 +31,12 @@ class PartitionChanges:
     add: dict[str, InboxEntry]
     inactive: list[str]
 
+    def reason(self, batch: str) -> str:
+        """Why `batch` is to be added, for people."""
+        design, _, _ = batch.rsplit("-", 2)
+        known = any(old.rsplit("-", 2)[0] == design for old in self.inactive)
+        return f"{self.add[batch].path.name} {'changed' if known else 'is new'} in the inbox"
+
 
 def scan_inbox(folder: Path, *, now: float | None = None, settle_s: float = 2.0) -> list[InboxEntry]:
     """Designs in `folder`, by name. Left out: hidden entries, other files than RTL, empty folders, and entries still
