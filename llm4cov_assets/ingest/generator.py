@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from llm4cov_assets.errors import UserError
-from llm4cov_assets.ingest.families import compares, counting, sequences
+from llm4cov_assets.ingest.families import compares, counting, sequences, serial
 from llm4cov_assets.ingest.rtl import Module
 from sim.design import Design, SourceFile
 from sim.identity import content_id
@@ -36,6 +36,8 @@ FAMILIES: dict[str, Callable[[Module], None]] = {
         counting.quota,
         counting.timeout,
         counting.register_map,
+        serial.receiver,
+        serial.pulse,
     )
 }
 """Families by name, in a fixed order."""

@@ -25,6 +25,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "start": ("start", "begin_tx", "launch", "kick", "arm", "open_req"),
     "reply": ("reply", "resp", "answer", "rsp", "done_in", "back"),
     "button": ("button", "press", "touch", "switch_in", "lever", "pad"),
+    "serial": ("rx", "line", "sdi", "serial", "bit_line"),
     "flag": ("flag", "hit", "seen", "match", "found", "note", "mark_q"),
     "done": ("done", "ok", "finished", "complete", "pass", "good"),
     "error": ("error", "err", "fault", "bad", "fail", "trouble"),
