@@ -11,6 +11,7 @@ from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.registry import corpus_designs
 from llm4cov_assets.policy.base import State
 from llm4cov_assets.policy.scripted import SCRIPTED, constants, scripted
+from llm4cov_assets.policy.compact import MAX_CYCLES
 from llm4cov_assets.policy.stimulus import Burst, Drive, parse
 from sim.design import Design, SourceFile
 from sim.elaborate import analyse
@@ -63,11 +64,11 @@ def test_an_answer_does_not_depend_on_the_batch_it_is_asked_in(name, fifo):
     assert [(g.state_id, g.sample) for g in together] == [(s.state_id, i) for s in (other, fifo) for i in (0, 1)]
 
 
-def test_random_is_four_bursts_of_a_hundred_cycles(fifo):
+def test_random_is_four_bursts_as_long_as_a_student_can_write_them(fifo):
     [generation] = scripted("scripted/random").propose([fifo], 1, seed=0)
     actions = [action for segment in program(generation).segments for action in segment.actions]
     assert [type(a) for a in actions] == [Burst] * 4
-    assert [a.cycles for a in actions] == [100] * 4
+    assert [a.cycles for a in actions] == [MAX_CYCLES] * 4
 
 
 def test_reset_drives_no_input(fifo):
@@ -87,7 +88,7 @@ def test_an_unknown_policy_or_setting_is_a_user_error(name, settings):
         scripted(name, **settings)
 
 
-def test_a_repair_keeps_the_testbench_and_appends_up_to_three_segments(fifo):
+def test_a_repair_keeps_the_testbench_and_appends_bursts_and_up_to_three_goals(fifo):
     policy = scripted("scripted/directed")
     [draft] = policy.propose([fifo], 1, seed=0)
     branches = [b for b in analyse(fifo.design).branches if b.steps is not None]
@@ -95,7 +96,10 @@ def test_a_repair_keeps_the_testbench_and_appends_up_to_three_segments(fifo):
     for repair in policy.propose([observed(fifo.design, draft.answer, uncovered=missing)], 4, seed=1):
         kept, new = program(draft).segments, program(repair).segments
         assert new[: len(kept)] == kept
-        assert 1 <= len(new) - len(kept) <= 3
+        added = new[len(kept) :]
+        aimed = [s for s in added if any(isinstance(a, Drive) for a in s.actions)]
+        assert 1 <= len(aimed) <= 3
+        assert len(added) - len(aimed) <= policy.bursts
 
 
 @pytest.mark.parametrize("case", ["not ours", "failing"])
@@ -123,7 +127,18 @@ def test_without_a_known_goal_a_repair_probes_and_bursts(fifo):
     policy = scripted("scripted/directed")
     [draft] = policy.propose([fifo], 1, seed=0)
     [repair] = policy.propose([observed(fifo.design, draft.answer)], 1, seed=0)
-    assert len(program(repair).segments) == len(program(draft).segments) + 3
+    added = program(repair).segments[len(program(draft).segments) :]
+    assert 3 <= len(added) <= 3 + policy.bursts
+
+
+def test_bursts_are_of_any_length_and_some_goals_are_explored_from(fifo):
+    policy = scripted("scripted/directed")
+    segments = [s for g in policy.propose([fifo], 100, seed=0) for s in program(g).segments]
+    lengths = [s.actions[0].cycles for s in segments if isinstance(s.actions[0], Burst)]
+    assert 0 < sum(n > 32 for n in lengths) < len(lengths) and max(lengths) <= MAX_CYCLES and min(lengths) >= 4
+    aimed = [s for s in segments if not isinstance(s.actions[0], Burst)]
+    explored = [s for s in aimed if isinstance(s.actions[-1], Burst)]
+    assert 0.2 < len(explored) / len(aimed) < 0.4
 
 
 def test_corruption_is_a_share_of_the_goals():

@@ -127,7 +127,7 @@ def test_every_condition_has_an_alias_of_its_own_counting_up_from_a_drawn_start(
 
 def test_goals_for_which_no_aliases_are_left_are_passed_over():
     io = interface(a=4)
-    long = [step(("a", "==", i % 16)) for i in range(20)]
+    long = [step(("a", "==", i % 16)) for i in range(40)]
     goals = [goal("first", *long), goal("second", *long), goal("third", step(("a", "==", 1)))]
     assert [g.label for g in build_prompt(io, goals, Random(0), repair=False).goals] == ["first", "third"]
 
@@ -138,22 +138,23 @@ def test_an_answer_reads_back_as_the_segments_it_was_written_from():
     prompt = build_prompt(io, goals, Random(1), repair=False)
     segments = [
         Segment("x", (Drive((("b", 1), ("a", 0xA5))), Drive((("b", 0),)), Drive((), 12))),
-        Segment("y", (Drive((("b", 1),), 2), Drive((("b", 0),)))),
+        Segment("y", (Drive((("b", 1),), 2), Drive((("b", 0),)), Burst(9, 32))),
     ]
     answer = prompt.answer([Burst(7, 64)], segments)
     burst, *read = prompt.segments(answer, Random(0))
     assert burst.actions[0].cycles == 64
     for written, found in zip(segments, read, strict=True):
         assert found.goal == written.goal
-        assert [(dict(a.values), a.cycles) for a in found.actions] == [
-            (dict(a.values), a.cycles) for a in written.actions
+        assert [(dict(getattr(a, "values", ())), a.cycles) for a in found.actions] == [
+            (dict(getattr(a, "values", ())), a.cycles) for a in written.actions
         ]
+    assert [type(a) for a in read[-1].actions] == [Drive, Drive, Burst]
     assert first_error(t.encode(f"{answer} <eos>"), prompt.shape, ANSWER_TOKENS) is None
 
 
 def test_segments_that_the_text_cannot_say_are_refused():
     prompt = build_prompt(interface(a=8), [goal("x", step(("a", "==", 3)))], Random(1), repair=False)
-    for actions in [(Drive((("other", 1),)),), (Reset(),), tuple(Drive((("a", i),)) for i in range(40))]:
+    for actions in [(Drive((("other", 1),)),), (Reset(),), tuple(Drive((("a", i),)) for i in range(80))]:
         with pytest.raises(NotExpressible):
             prompt.answer([], [Segment("x", actions)])
     with pytest.raises(NotExpressible):
@@ -194,6 +195,13 @@ def test_every_answer_ends_within_the_budget(budget):
         assert answer.count(t.EOS_ID) == 1 and answer[-1] == t.EOS_ID and len(answer) > 1
 
 
+def test_one_burst_may_follow_each_goal_and_ends_it():
+    for legal in ["g0 p0 1 r 40 <eos>", "r 08 g0 p0 1 x 03 r 40 g1 p3 a5 r 01 <eos>"]:
+        assert first_error(t.encode(legal), SHAPE, ANSWER_TOKENS) is None
+    for text in ["g0 p0 1 r 40 r 40 <eos>", "g0 r 40 <eos>", "g0 p0 1 r 40 ; p0 0 <eos>", "g0 p0 1 r 40 p3 a5 <eos>"]:
+        assert first_error(t.encode(text), SHAPE, ANSWER_TOKENS) is not None, text
+
+
 def test_answers_name_only_the_prompt_s_aliases_and_tags_with_values_in_range():
     for answer in random_answers([SHAPE] * 100, ANSWER_TOKENS, seed=5):
         words = t.decode(answer).split()
@@ -212,7 +220,7 @@ def test_grammar_refuses_what_it_should():
     assert first_error(t.encode(legal), SHAPE, ANSWER_TOKENS) is None
     for text in [
         "<eos>", "g2 p0 1 <eos>", "g0 <eos>", "g0 p0 2 <eos>", "g0 p0 1 p0 0 <eos>", "g0 p3 a <eos>",
-        "g0 p9 20 <eos>", "g0 p1 1 <eos>", "g0 p0 1 g0 p0 0 <eos>", "g0 p0 1 r 40 <eos>", "r 00 <eos>",
+        "g0 p9 20 <eos>", "g0 p1 1 <eos>", "g0 p0 1 g0 p0 0 <eos>", "g0 p0 1 r 00 <eos>", "r 00 <eos>",
         "g0 p0 1 x 00 <eos>", "g0 p0 1 ; <eos>", "r 40 r 40 r 40 r 40 r 40 <eos>", "g0 p0 1",
     ]:  # fmt: skip
         assert first_error(t.encode(text), SHAPE, ANSWER_TOKENS) is not None, text
