@@ -18,7 +18,7 @@ from llm4cov_assets.assets.finished import Finished
 from llm4cov_assets.assets.recall import designs_of, testbenches_of
 from llm4cov_assets.assets.simulating import Counted, step_tables
 from llm4cov_assets.assets.work import Outcome, Work, markdown_table
-from llm4cov_assets.learning.closure import Closure, close_coverage
+from llm4cov_assets.learning.closure import MERGE_POLICY, Closure, close_coverage
 from llm4cov_assets.policy.base import Policy
 from llm4cov_assets.policy.portfolio import portfolio
 from llm4cov_assets.profiles import PROFILES
@@ -208,7 +208,7 @@ def closure_tables(
     generations = [step.generation for step in steps]
     settings = {p.name: str(getattr(p, "settings", "")) for p in policies}
     return {
-        "policies": rows.policy_rows(policies, settings),
+        "policies": pl.concat([rows.policy_rows(policies, settings), rows.table_frame("policies", [MERGE_POLICY])]),
         "prompts": rows.prompt_rows(generations),
         "generations": rows.generation_rows(generations),
         "testbenches": rows.testbench_rows(g.testbench for g in generations),

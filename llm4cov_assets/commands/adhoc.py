@@ -11,6 +11,7 @@ from llm4cov_assets import rows
 from llm4cov_assets.ingest.kept import keep
 from llm4cov_assets.ingest.records import DesignRecord
 from llm4cov_assets.ingest.registry import record_by_name
+from llm4cov_assets.learning.closure import MERGE_POLICY
 from llm4cov_assets.profiles import profile
 from sim.design import DesignError
 from sim.elaborate import analyse
@@ -63,7 +64,7 @@ def record_closure(home: Path, closure: Closure, policies: Sequence[Policy], poi
     simulations = [s.simulation for s in steps if s.simulation]
     settings = {p.name: str(getattr(p, "settings", "")) for p in policies}
     tables = _observed(home, closure.design, testbenches, simulations, points) | {
-        "policies": rows.policy_rows(policies, settings),
+        "policies": pl.concat([rows.policy_rows(policies, settings), rows.table_frame("policies", [MERGE_POLICY])]),
         "prompts": rows.prompt_rows(generations),
         "generations": rows.generation_rows(generations),
         "states": rows.state_rows(states),

@@ -19,6 +19,15 @@ Points = Callable[[str], Sequence[CoveragePoint]]
 MERGE = "closure/merge"
 """Name under which the loop's own proposals appear: all accepted testbenches in one file."""
 
+MERGE_POLICY = {
+    "policy_id": content_id("policy", MERGE, 1),
+    "name": MERGE,
+    "engine": "scripted",
+    "checkpoint_id": None,
+    "settings": "the accepted testbenches of a closure in one file",
+}
+"""Row of `policies` that those proposals refer to."""
+
 
 @dataclass(frozen=True)
 class ClosureStep:
@@ -187,7 +196,7 @@ class _Campaign:
             return
         ids = [step.generation.testbench.testbench_id for step in accepted if step.generation.testbench]
         prompt = "\n".join(["one file of these testbenches:", *(f"  {i}" for i in ids)])
-        policy_id = content_id("policy", MERGE, 1)
+        policy_id = str(MERGE_POLICY["policy_id"])
         generation = Generation(
             generation_id=content_id("generation", policy_id, self.best.state_id, ids),
             policy_id=policy_id,
