@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from llm4cov_assets.profiles import Profile
 
 ProfileOption = Annotated[str, typer.Option("--profile", help="name of the profile, see `llm4cov profiles`")]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", min=0, help="seed of designs, weights and sampling, instead of the profile's")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object on stdout")]
 
 ORDER = ("untrained", "stage_0", "stage_1", "stage_2", "control", "teacher")
@@ -34,6 +37,7 @@ def mount(app: typer.Typer) -> None:
 
 def run(
     profile: ProfileOption = "demo",
+    seed: SeedOption = None,
     stages: Annotated[str, typer.Option(help="stages to run, like 0-2 or 0")] = "0-2",
     designs: Annotated[str | None, typer.Option(help="glob of design names", metavar="GLOB")] = None,
     budget_sims: Annotated[int | None, typer.Option(min=1, help="logical simulations, at most")] = None,
@@ -42,9 +46,8 @@ def run(
     """Materialise the pipeline and show the leaderboard. Interrupted, the same command goes on from there."""
     from llm4cov_assets.assets.plan import RunFailed, run_pipeline, stages_of
     from llm4cov_assets.home import home
-    from llm4cov_assets.profiles import profile as named
 
-    chosen = named(profile)
+    chosen = seeded(profile, seed)
     if designs is not None:
         chosen = chosen.model_copy(update={"designs_glob": designs})
     numbers, folder = stages_of(stages), home()
@@ -52,7 +55,7 @@ def run(
     print(budget_text(chosen), file=sys.stderr)
     try:
         summary = run_pipeline(
-            chosen, numbers, folder, budget_sims=budget_sims, command=f"llm4cov run --profile {profile}"
+            chosen, numbers, folder, budget_sims=budget_sims, command=f"llm4cov run {options(profile, seed)}"
         )
     except RunFailed as failure:
         print(f"llm4cov run: {failure}", file=sys.stderr)
@@ -79,24 +82,39 @@ def run(
         print(f"results: {folder / 'trajectories.duckdb'} (llm4cov sql, duckdb -readonly); runs: script/server")
 
 
-def compare(policy_a: str, policy_b: str, profile: ProfileOption = "demo", as_json: JsonOption = False) -> None:
-    """Mean coverage of POLICY_A minus that of POLICY_B on the evaluation designs, paired, with 95 % intervals."""
+def compare(
+    policy_a: str,
+    policy_b: str,
+    profile: ProfileOption = "demo",
+    seed: Annotated[
+        list[int] | None, typer.Option("--seed", min=0, help="training run to take; repeat it to take several together")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Mean coverage of POLICY_A minus that of POLICY_B on the evaluation designs, paired, with 95 % intervals.
+
+    With several --seed the training runs are resampled as the designs are.
+    """
+    import polars as pl
+
     from llm4cov_assets.home import home
     from llm4cov_assets.learning import evaluation
-    from llm4cov_assets.profiles import profile as named
     from warehouse.store import Store
 
-    chosen = named(profile)
-    evaluations = Store(home()).read("evaluations", config_hash=chosen.config_hash)
-    known = sorted(evaluations["policy"].unique().to_list())
-    for name in (policy_a, policy_b):
-        if name not in known:
-            there = f"there are {', '.join(known)}" if known else "there are none"
-            raise UserError(
-                f"policy {name!r} has no evaluations for profile {profile} ({there}): llm4cov run --profile {profile}"
-            )
+    runs, parts = [seeded(profile, s) for s in dict.fromkeys(seed or [None])], []
+    for chosen in runs:
+        part = Store(home()).read("evaluations", config_hash=chosen.config_hash)
+        known = sorted(part["policy"].unique().to_list())
+        for name in (policy_a, policy_b):
+            if name not in known:
+                there = f"there are {', '.join(known)}" if known else "there are none"
+                raise UserError(
+                    f"policy {name!r} has no evaluations for profile {profile} with seed {chosen.seed} ({there}): "
+                    f"llm4cov run {options(profile, chosen.seed)}"
+                )
+        parts.append(part)
     found = evaluation.compare(
-        evaluations, [(policy_a, policy_b)], chosen.resamples, chosen.bootstrap_seed, config_hash=chosen.config_hash
+        pl.concat(parts), [(policy_a, policy_b)], runs[0].resamples, runs[0].bootstrap_seed, runs="config_hash"
     )
     rows = found.drop("comparison_id").to_dicts()
     if as_json:
@@ -107,22 +125,23 @@ def compare(policy_a: str, policy_b: str, profile: ProfileOption = "demo", as_js
 
 def report(
     profile: ProfileOption = "demo",
+    seed: SeedOption = None,
     out: Annotated[
         Path | None, typer.Option(help="file to write (default: reports/<profile>.html in the home)")
     ] = None,
 ) -> None:
     """Write one HTML file with leaderboard, comparisons, funnel and training of a profile."""
     from llm4cov_assets.home import home
-    from llm4cov_assets.profiles import profile as named
     from llm4cov_assets.report.page import page
     from warehouse.store import Store
 
-    chosen, store = named(profile), Store(home())
+    chosen, store = seeded(profile, seed), Store(home())
     board, differences = results(chosen)
     if not board:
-        raise UserError(f"nothing is evaluated yet for profile {profile}: llm4cov run --profile {profile}")
+        raise UserError(f"nothing is evaluated yet for this profile and seed: llm4cov run {options(profile, seed)}")
     tables = [store.read(name, config_hash=chosen.config_hash) for name in ("transitions", "checkpoints")]
-    path = out or home() / "reports" / f"{profile}.html"
+    name = profile if seed is None else f"{profile}-seed-{seed}"
+    path = out or home() / "reports" / f"{name}.html"
     try:
         path.write_text(page(chosen, board, differences, *tables), encoding="utf-8")
     except OSError as error:
@@ -141,6 +160,18 @@ def profiles(as_json: JsonOption = False) -> None:
         print(json.dumps([p.model_dump(mode="json") | {"config_hash": p.config_hash} for p in PROFILES.values()]))
     else:
         print("\n".join(budget_text(p) for p in PROFILES.values()))
+
+
+def seeded(name: str, seed: int | None) -> Profile:
+    """The profile called `name`, with another seed if one is given."""
+    from llm4cov_assets.profiles import profile as named
+
+    return named(name) if seed is None else named(name).model_copy(update={"seed": seed})
+
+
+def options(name: str, seed: int | None) -> str:
+    """The options that name a profile and a seed on the command line."""
+    return f"--profile {name}" + ("" if seed is None else f" --seed {seed}")
 
 
 def budget_text(profile: Profile) -> str:

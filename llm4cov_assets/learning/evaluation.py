@@ -177,7 +177,7 @@ def leaderboard(
                 "benchmark": benchmark,
                 "mode": mode,
                 "n_designs": group["design_id"].n_unique(),
-                "n_clusters": len(sums),
+                "n_clusters": sums.shape[1],
                 "sim_pass": group["passed"].mean(),
                 "cov_pass": with_target["target_met"].mean(),
                 "avg_cov": interval.estimate,
@@ -203,9 +203,13 @@ def compare(
     seed: int = 7,
     *,
     config_hash: str = "",
+    runs: str | None = None,
 ) -> pl.DataFrame:
     """`comparisons` rows: coverage of policy a minus that of b for each pair, benchmark and mode, over the designs that
-    both were evaluated on; clusters are resampled for both together. Pairs without such designs give no row."""
+    both were evaluated on; clusters are resampled for both together. Pairs without such designs give no row.
+
+    `runs` is the column that tells training runs apart; None is one run. With several, they are resampled too.
+    """
     rows: list[dict[str, object]] = []
     groups = dict(_groups(evaluations))
     places = sorted({(benchmark, mode) for _, benchmark, mode in groups}, key=lambda p: (p[0] != ALL, p))
@@ -217,8 +221,8 @@ def compare(
             of_a, of_b = of_a.join(of_b, on="design_id", how="semi"), of_b.join(of_a, on="design_id", how="semi")
             if of_a.is_empty():
                 continue
-            sums, counts = _clusters(of_a)
-            interval = difference_interval(sums, counts, *_clusters(of_b), resamples, seed)
+            sums, counts = _clusters(of_a, runs)
+            interval = difference_interval(sums, counts, *_clusters(of_b, runs), resamples, seed)
             rows.append(
                 {
                     "comparison_id": content_id("comparison", config_hash, a, b, benchmark, mode),
@@ -226,7 +230,7 @@ def compare(
                     "policy_b": b,
                     "benchmark": benchmark,
                     "mode": mode,
-                    "n_clusters": len(sums),
+                    "n_clusters": sums.shape[1],
                     "diff": interval.estimate,
                     "diff_low": interval.low,
                     "diff_high": interval.high,
@@ -248,11 +252,14 @@ def _groups(evaluations: pl.DataFrame) -> Iterator[tuple[tuple[str, str, str], p
         yield (str(key[0]), str(key[1]), str(key[2])), group
 
 
-def _clusters(group: pl.DataFrame) -> tuple[Array, Array]:
-    """Sum of coverage and number of samples of each cluster, sorted by name."""
-    clusters = group.group_by("cluster", maintain_order=True).agg(pl.col("overall").sum(), pl.len().alias("n"))
-    clusters = clusters.sort("cluster")
-    return clusters["overall"].to_numpy().astype(np.float64), clusters["n"].to_numpy().astype(np.float64)
+def _clusters(group: pl.DataFrame, runs: str | None = None) -> tuple[Array, Array]:
+    """Sum of coverage and number of samples of each run and cluster, both sorted by name; shape (runs, clusters)."""
+    run = pl.col(runs) if runs else pl.lit("")
+    cells = group.group_by(run.alias("run"), "cluster", maintain_order=True).agg(pl.col("overall").sum(), n=pl.len())
+    every = cells.select("run").unique().join(cells.select("cluster").unique(), how="cross").sort("run", "cluster")
+    cells = every.join(cells, on=["run", "cluster"], how="left", maintain_order="left").fill_null(0)
+    shape = (cells["run"].n_unique(), cells["cluster"].n_unique())
+    return tuple(cells[c].to_numpy().astype(np.float64).reshape(shape) for c in ("overall", "n"))
 
 
 def _line_branch() -> pl.Expr:

@@ -2,7 +2,8 @@
 
 Samples of one design, and designs of one generator family, are alike; counting them as independent makes intervals
 too narrow. So whole clusters are resampled with replacement, and the statistic is the mean over all samples of the
-resampled clusters. Every statistic over the same clusters uses the same resamples: differences are paired.
+resampled clusters. Every statistic over the same clusters uses the same resamples: differences are paired. Where
+there are several training runs (the same profile with other seeds), runs are resampled too.
 """
 
 from __future__ import annotations
@@ -28,28 +29,36 @@ class Interval:
 
 
 @lru_cache(maxsize=16)
-def resampled(n_clusters: int, resamples: int, seed: int) -> Array:
-    """How often each cluster is drawn in each resample; shape (resamples, n_clusters), rows add up to n_clusters."""
-    rng = np.random.default_rng([seed, n_clusters])
-    return rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=resamples).astype(np.float64)
+def resampled(n: int, resamples: int, seed: int) -> Array:
+    """How often each of n things is drawn in each resample; shape (resamples, n), rows add up to n."""
+    rng = np.random.default_rng([seed, n])
+    return rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(np.float64)
 
 
 def mean_interval(sums: Array, counts: Array, resamples: int = 10_000, seed: int = 7) -> Interval:
-    """The mean over samples; `sums` and `counts` are one sum and one number of samples per cluster.
+    """The mean over samples; `sums` and `counts` are one sum and one number of samples per training run and cluster,
+    shape (runs, clusters).
 
     Clusters must come in the same order everywhere (sorted by name) for resamples to be the same ones.
     """
-    weights = resampled(len(sums), resamples, seed)
-    return _interval(sums.sum() / counts.sum(), (weights @ sums) / (weights @ counts))
+    return _interval(sums.sum() / counts.sum(), _means(sums, counts, resamples, seed))
 
 
 def difference_interval(
     sums_a: Array, counts_a: Array, sums_b: Array, counts_b: Array, resamples: int = 10_000, seed: int = 7
 ) -> Interval:
-    """The mean of a minus the mean of b over the same clusters, both resampled together."""
-    weights = resampled(len(sums_a), resamples, seed)
-    drawn = (weights @ sums_a) / (weights @ counts_a) - (weights @ sums_b) / (weights @ counts_b)
+    """The mean of a minus the mean of b over the same runs and clusters, both resampled together."""
+    drawn = _means(sums_a, counts_a, resamples, seed) - _means(sums_b, counts_b, resamples, seed)
     return _interval(sums_a.sum() / counts_a.sum() - sums_b.sum() / counts_b.sum(), drawn)
+
+
+def _means(sums: Array, counts: Array, resamples: int, seed: int) -> Array:
+    """The mean in each resample, shape (resamples,)."""
+    runs, clusters = sums.shape
+    of_clusters = resampled(clusters, resamples, seed)
+    # another stream for the runs, also where there are as many of them as clusters
+    of_runs = resampled(runs, resamples, seed + 1)
+    return ((of_clusters @ sums.T) * of_runs).sum(axis=1) / ((of_clusters @ counts.T) * of_runs).sum(axis=1)
 
 
 def _interval(estimate: float, drawn: Array) -> Interval:

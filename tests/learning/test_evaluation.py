@@ -231,6 +231,20 @@ def test_only_designs_that_both_were_evaluated_on_are_compared():
     assert compare(evaluations("a", {"x": [1.0]}), [], 50).is_empty()
 
 
+def test_training_runs_are_resampled_too_and_seeds_of_one_pair_stay_together():
+    designs = {f"f{i}": [i / 10] for i in range(8)}
+
+    def run(name, gain):
+        better = {d: [s + gain for s in samples] for d, samples in designs.items()}
+        both = pl.concat([evaluations("a", better), evaluations("b", designs)])
+        return both.with_columns(run=pl.lit(name))
+
+    frame = pl.concat([run("seed 0", 0.1), run("seed 1", 0.2)])
+    row = compare(frame, [("a", "b")], 1000, runs="run").row(0, named=True)
+    assert row["n_clusters"] == 8
+    assert [row[c] for c in ("diff_low", "diff", "diff_high")] == pytest.approx([0.1, 0.15, 0.2])
+
+
 def test_the_same_seed_gives_the_same_table_in_any_order_of_rows():
     frame = pl.concat([evaluations(p, {f"d{i}": [(i * k) % 7 / 7] for i in range(9)}) for k, p in ((3, "a"), (5, "b"))])
     shuffled = frame.sample(fraction=1, shuffle=True, seed=1)
