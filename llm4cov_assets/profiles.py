@@ -34,7 +34,7 @@ class Profile(BaseModel):
     tau: float = Field(0.01, description="least gain of an accepted repair")
     floor: float = Field(0.50, description="least coverage of an accepted stage-0 repair and of a direct example")
     keep_per_design: int = Field(
-        2, ge=0, description="best drafts, and best repairs, kept per design; 0 keeps every accepted one; 1 in the paper"
+        2, ge=0, description="best drafts, and best repairs, kept per design; 0 keeps all that are accepted; paper: 1"
     )
     drafts_until: int = Field(2, description="last stage that trains on its accepted drafts too; 1 in the paper")
     replay: bool = Field(

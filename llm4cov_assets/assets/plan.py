@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from llm4cov_assets.assets import budget
+from llm4cov_assets.assets.forecast import expected_s
 from llm4cov_assets.assets.instance import end_dead_runs, only_one, terminal_instance
 from llm4cov_assets.assets.partitions import design_batches
 from llm4cov_assets.assets.progress import reporting_to
@@ -92,7 +93,7 @@ def run_pipeline(
         if not batches:
             raise UserError(f"--designs {profile.designs_glob!r} matches no training design of profile {profile.name}")
         steps = list(plan(batches, stages))
-        reporter = TerminalReporter(len(steps))
+        reporter = TerminalReporter(_expected(steps, profile, home))
         if dead := end_dead_runs(instance):
             reporter.say(f"{dead} run(s) of a killed process were marked as failed; going on from what is stored")
         instance.add_dynamic_partitions(design_batches.name, batches)
@@ -137,6 +138,16 @@ def _execute(
                 raise RunFailed(summary.failed[-1])
         reporter.end()
         _publish(store, reporter)
+
+
+def _expected(steps: Sequence[Step], profile: Profile, home: Path) -> list[float]:
+    """Expected seconds of each step."""
+    from llm4cov_assets.assets.batches import evaluation_records, profile_batches
+    from llm4cov_assets.ingest.kept import kept_designs
+
+    sizes = {batch: len(records) for batch, records in (profile_batches(profile) | kept_designs(home)).items()}
+    evaluated = len(evaluation_records(profile, home))
+    return [expected_s(step.job, profile, sizes.get(step.partition or "", 0), evaluated) for step in steps]
 
 
 def _publish(store: Store, reporter: TerminalReporter, force: bool = False) -> None:

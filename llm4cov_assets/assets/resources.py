@@ -84,7 +84,8 @@ class PoliciesResource(dg.ConfigurableResource):
     def named(self, name: str, results: Results, *, temperature: float | None = None) -> Policy:
         """The policy `name` as it is now: a student has the weights that its asset made last.
 
-        `temperature` of a student, by default the profile's. UserError for an unknown name and for a student that is not trained yet.
+        `temperature` is a student's, by default the profile's. UserError for an unknown name and for a student that
+        is not trained yet.
         """
         from llm4cov_assets.policy.registry import STUDENTS, policy_by_name, student
 

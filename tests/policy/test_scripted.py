@@ -10,8 +10,8 @@ import pytest
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.registry import corpus_designs
 from llm4cov_assets.policy.base import State
-from llm4cov_assets.policy.scripted import SCRIPTED, constants, scripted
 from llm4cov_assets.policy.compact import MAX_CYCLES
+from llm4cov_assets.policy.scripted import SCRIPTED, constants, scripted
 from llm4cov_assets.policy.stimulus import Burst, Drive, parse
 from sim.design import Design, SourceFile
 from sim.elaborate import analyse

@@ -71,6 +71,5 @@ def pulse(m: Module) -> None:
         f"else {tries} <= {tries} + {m.value(tries_width, 1)};",
         f"end else {glitch} <= 1'b1;",
     ]
-    m.clocked(
-        f"if ({pad}) begin", f"if ({enable}) begin", *high, "end", f"end else if ({age} != {zero}) begin", *fallen, "end"
-    )
+    counting = [f"if ({enable}) begin", *high, "end"]
+    m.clocked(f"if ({pad}) begin", *counting, f"end else if ({age} != {zero}) begin", *fallen, "end")
