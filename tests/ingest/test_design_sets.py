@@ -24,10 +24,14 @@ from sim.design import DesignError
 DEMO, QUICK = profile("demo"), profile("quick")
 
 
-def test_no_evaluation_design_is_trained_on() -> None:
+def test_hundreds_of_distinct_designs_are_trained_on_and_none_of_them_is_evaluated() -> None:
+    evaluated = {fingerprint(r.design) for r in evaluation_set(DEMO)}
+    assert len(evaluated) == len(evaluation_set(DEMO)) >= 50
     for seed in range(3):
-        train = {fingerprint(r.design) for r in training_set(Profile(seed=seed))}
-        assert not train & {fingerprint(r.design) for r in evaluation_set(DEMO)}
+        records = training_set(Profile(seed=seed))
+        trained = {fingerprint(r.design) for r in records}
+        assert len(trained) == len({r.design.rtl_id for r in records}) == len(records) >= 300
+        assert not trained & evaluated
 
 
 def test_held_out_families_are_never_trained_on() -> None:

@@ -73,13 +73,15 @@ def test_resets_and_port_orders_vary() -> None:
 
 
 @pytest.mark.slow
-def test_random_stimulus_reaches_much_but_not_all_of_every_family(simulator: Simulator) -> None:
-    designs = [g.design for g in generate(len(FAMILIES), seed=11)]
+def test_two_hundred_random_cycles_mostly_leave_branches_uncovered_in_every_family(simulator: Simulator) -> None:
+    """Random stimulus that is lucky with one seed is not with the next."""
     policy = ScriptedRandom(bursts=2, cycles=100)
-    jobs = [(d, [g.testbench for g in policy.propose([State(d)], 1, 0) if g.testbench]) for d in designs]
-    scores = {}
+    jobs = [(d, [g.testbench for g in policy.propose([State(d)], 5, 0) if g.testbench]) for d in SAMPLE]
+    scores: list[float] = []
     for number, results in simulator.run_batches(jobs, seed=0):
-        assert [r.status for r in results] == ["passed"], designs[number].name
-        scores[designs[number].name] = results[0].score
-    assert len(scores) == len(FAMILIES)
-    assert 0.5 < sum(scores.values()) / len(scores) < 0.85
+        name = SAMPLE[number].name
+        assert [r.status for r in results] == ["passed"] * 5, name
+        left = [r for r in results if any(u.metric in ("line", "branch") for u in r.uncovered)]
+        assert len(left) >= 4, name
+        scores += [r.score for r in results]
+    assert 0.5 < sum(scores) / len(scores) < 0.85
