@@ -200,6 +200,14 @@ _COMPARED = _both(
     "c.comparison_id",
     "s.score_id",
 )
+_CALIBRATED = _both(
+    "targets",
+    "transitions",
+    "rows.targets as g join rows.transitions as t on t.config_hash = g.config_hash and t.design_id = g.design_id"
+    " and g.origin = 'calibrated' and t.role = 'calibration'",
+    "unhex(lpad(hex(g.rowid), 32, '0'))",
+    "t.transition_id",
+)
 
 BACKWARDS = (
     _by("sft_examples", "transition_id", "transitions"),
@@ -226,6 +234,7 @@ BACKWARDS = (
     _EVALUATED[0],
     _SCORED[0],
     _COMPARED[0],
+    _CALIBRATED[0],
 )
 FORWARDS = (
     _by("transitions", "design_id", "designs", forwards=True),
@@ -249,6 +258,7 @@ FORWARDS = (
     _EVALUATED[1],
     _SCORED[1],
     _COMPARED[1],
+    _CALIBRATED[1],
 )
 
 

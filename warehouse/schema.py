@@ -211,7 +211,7 @@ TABLES: dict[str, Table] = {
             transition_id id  hash of configuration, stage, role, generation and place in the trajectory
             trajectory_id id  the draft and the repairs that follow it
             step int  0 for the draft
-            role text  draft, repair, eval_direct or eval_agentic
+            role text  draft, repair, eval_direct, eval_agentic, or calibration (the campaign that sets targets)
             design_id id -> designs  design
             policy_id id -> policies  policy that answered
             policy text  its public name

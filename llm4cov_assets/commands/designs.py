@@ -13,6 +13,8 @@ import typer
 from llm4cov_assets.errors import UserError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from llm4cov_assets.ingest.records import DesignRecord
 
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON on stdout")]
@@ -45,9 +47,10 @@ def import_designs(
     from sim.build import BuildError
     from sim.design import Design, DesignError
 
-    def refuse(design: Design) -> None:
+    def built(design: Design) -> bool | None:
         try:
-            simulator.build(design)
+            deterministic: bool | None = simulator.build(design).deterministic
+            return deterministic
         except BuildError as error:
             raise DesignError(f"{design.name}: {_first_line(error.message)}") from None
 
@@ -59,7 +62,7 @@ def import_designs(
             split=split,
             batch_size=batch_size,
             dry_run=dry_run,
-            check=refuse if build else None,
+            check=built if build else None,
             on_design=lambda path, i, n: progress(i, n, path.name),
         )
     if not dry_run:
@@ -86,14 +89,13 @@ def list_designs(
     from fnmatch import fnmatchcase
 
     from llm4cov_assets.home import home
-    from llm4cov_assets.ingest.registry import known_records
+    from llm4cov_assets.ingest.registry import did_you_mean, known_records
     from llm4cov_assets.profiles import profile as named_profile
 
-    records = [
-        r
-        for r in known_records(home(), named_profile(profile))
-        if fnmatchcase(r.name, glob) and (split is None or r.split == split)
-    ]
+    known = [r for r in known_records(home(), named_profile(profile)) if split is None or r.split == split]
+    records = [r for r in known if fnmatchcase(r.name, glob)]
+    if not records and (meant := did_you_mean(glob, [r.name for r in known])):
+        typer.echo(f"llm4cov: no design is called {glob!r}{meant}", err=True)
     if as_json:
         _print([_summary(r) for r in records])
         return
@@ -217,11 +219,13 @@ def calibrate_designs(
 ) -> None:
     """Set coverage targets: 0.95 of what a seeded reference campaign reaches, for this simulator and version.
 
-    Evaluation designs are calibrated; a name without wildcards may be any design. Exit code 1 when none could run.
+    What the campaign simulated is stored too (role `calibration`). Evaluation designs are calibrated; a name without
+    wildcards may be any design. Exit code 1 when none could run.
     """
+    from dataclasses import replace
     from functools import partial
 
-    from llm4cov_assets.ingest.calibration import calibrate, target_rows
+    from llm4cov_assets.ingest.calibration import calibrate, reference_rows
     from llm4cov_assets.profiles import profile as named_profile
 
     settings = named_profile(profile)
@@ -235,10 +239,16 @@ def calibrate_designs(
             seed=seed,
             progress=lambda done, total: progress(done, total, "simulations"),
         )
-    targets = target_rows(references)
+        ran = {r.design.design_id for r in references if r.coverage.overall is not None}
+        records = [
+            replace(r, deterministic=simulator.build(r.design).deterministic) if r.design.design_id in ran else r
+            for r in records
+        ]
+        tables = reference_rows(references, simulator.points, settings.config_hash)
     _store(records, "adhoc", profile)
-    _write("targets", targets, "adhoc", profile)
+    _write(tables, "adhoc", profile)
     _publish()
+    targets = tables["targets"]
     names = {r.design.design_id: r.name for r in records}
     found = [{"name": names[row["design_id"]], **row} for row in targets.iter_rows(named=True)]
     if as_json:
@@ -297,14 +307,13 @@ def _step(step: Any) -> dict[str, Any]:
     return {"constraints": [vars(c) for c in step.constraints], "cycles": step.cycles}
 
 
-def _write(table: str, frame: Any, batch: str, profile: str = "demo") -> None:
+def _write(tables: dict[str, pl.DataFrame], batch: str, profile: str = "demo") -> None:
     from llm4cov_assets.home import home
     from llm4cov_assets.profiles import profile as named_profile
     from warehouse.store import Provenance, Store
 
-    if len(frame):
-        hashed = named_profile(profile).config_hash
-        Store(home()).write(table, frame, Provenance(None, hashed, None, None, batch, CODE_VERSION))
+    hashed = named_profile(profile).config_hash
+    Store(home()).write_all(tables, Provenance(None, hashed, None, None, batch, CODE_VERSION))
 
 
 def _publish() -> None:
@@ -339,16 +348,16 @@ def _store(records: list[DesignRecord], batch: str, profile: str = "demo") -> No
                     cluster=r.cluster,
                     benchmark=r.benchmark,
                     analysis=analysis(r.design),
+                    deterministic=r.deterministic,
                 )
             )
-    _write("designs", design_rows(rows), batch, profile)
-    _write("design_files", file_rows([r.design for r in records]), batch, profile)
+    _write({"designs": design_rows(rows), "design_files": file_rows([r.design for r in records])}, batch, profile)
 
 
 def _store_rejections(rejected: list[Any]) -> None:
     from llm4cov_assets.rows import table_frame
 
-    _write("rejected_designs", table_frame("rejected_designs", [vars(r) for r in rejected]), "adhoc")
+    _write({"rejected_designs": table_frame("rejected_designs", [vars(r) for r in rejected])}, "adhoc")
 
 
 @contextmanager

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
+from llm4cov_assets import rows
 from llm4cov_assets.learning.rollout import Simulate, Step, rollout
 from llm4cov_assets.policy.base import State
 from llm4cov_assets.policy.scripted import scripted
-from llm4cov_assets.rows import table_frame
 from sim.coverage import summarise, union
 from sim.design import Design
 from sim.identity import content_id
@@ -21,6 +21,11 @@ SHARE = 0.95
 
 REPAIRS = 4
 """Proposals from the best state in each round of the campaign."""
+
+RANDOM, DIRECTED = "scripted/random", "scripted/directed"
+
+ROLE = "calibration"
+"""Role of the campaign's transitions: they lead to targets, and are neither anybody's trajectory nor training data."""
 
 
 @dataclass
@@ -68,9 +73,9 @@ def calibrate(
     """
     references = {d.design_id: Reference(d) for d in designs}
     quarter = max(1, budget_sims // 4)
-    plan = [("scripted/random", quarter), ("scripted/directed", min(quarter, budget_sims - quarter))]
+    plan = [(RANDOM, quarter), (DIRECTED, min(quarter, budget_sims - quarter))]
     left = budget_sims - sum(n for _, n in plan)
-    plan += [("scripted/directed", min(REPAIRS, left - i)) for i in range(0, left, REPAIRS)]
+    plan += [(DIRECTED, min(REPAIRS, left - i)) for i in range(0, left, REPAIRS)]
     total, done = budget_sims * len(references), 0
     for number, (policy, n) in enumerate(plan):
         if n < 1:
@@ -95,10 +100,10 @@ def calibrate(
 def target_rows(references: Sequence[Reference], share: float = SHARE) -> pl.DataFrame:
     """`targets`: `share` of the reference coverage, overall and per metric, for the simulator that ran; beside them
     what a design brought along, which holds for another simulator and is never applied here."""
-    rows = []
+    found = []
     for reference in references:
         reached = {m: getattr(reference.coverage, m) for m in ("overall", *METRICS)}
-        rows += [
+        found += [
             {
                 "design_id": reference.design.design_id,
                 "simulator": reference.simulator,
@@ -111,7 +116,7 @@ def target_rows(references: Sequence[Reference], share: float = SHARE) -> pl.Dat
             for metric, value in reached.items()
             if value is not None
         ]
-        rows += [
+        found += [
             {
                 "design_id": reference.design.design_id,
                 "simulator": "imported",
@@ -123,4 +128,58 @@ def target_rows(references: Sequence[Reference], share: float = SHARE) -> pl.Dat
             }
             for metric, value in reference.design.targets
         ]
-    return table_frame("targets", rows)
+    return rows.table_frame("targets", found)
+
+
+def reference_rows(
+    references: Sequence[Reference], points: Callable[[str], Sequence[CoveragePoint]], config_hash: str
+) -> dict[str, pl.DataFrame]:
+    """Rows of everything that the campaigns tried and of the targets that follow, by table.
+
+    A draft and the repairs that go on from it are one trajectory of role `calibration`. `points` is that of the
+    Simulator that ran them.
+    """
+    policies = [scripted(name) for name in (RANDOM, DIRECTED)]
+    steps = [step for reference in references for step in reference.steps]
+    generations = [s.generation for s in steps]
+    simulations = [s.simulation for s in steps if s.simulation]
+    builds = {s.build_id: s.rtl_id for s in simulations if s.hits}
+    return {
+        "policies": rows.policy_rows(policies, {p.name: p.settings for p in policies}),
+        "prompts": rows.prompt_rows(generations),
+        "generations": rows.generation_rows(generations),
+        "testbenches": rows.testbench_rows(g.testbench for g in generations),
+        "simulations": rows.simulation_rows(simulations),
+        "coverage_points": pl.concat(
+            [rows.table_frame("coverage_points"), *(rows.point_rows(b, rtl, points(b)) for b, rtl in builds.items())]
+        ),
+        "coverage_hits": rows.hit_rows(simulations),
+        "states": rows.state_rows(state for s in steps for state in (s.state, s.next_state)),
+        "transitions": _transition_rows(steps, {p.policy_id: p.name for p in policies}, config_hash),
+        "targets": target_rows(references),
+    }
+
+
+def _transition_rows(steps: Sequence[Step], names: Mapping[str, str], config_hash: str) -> pl.DataFrame:
+    """`transitions` in the order of the steps, in which every state comes after the step that led to it."""
+    trajectories: dict[str, str] = {}
+    places: dict[str, int] = {}
+    found = [rows.table_frame("transitions")]
+    for step in steps:
+        place = places.get(step.state.state_id, 0)
+        found.append(
+            rows.transition_rows(
+                [step],
+                config_hash=config_hash,
+                stage=None,
+                role=ROLE,
+                policy=names[step.generation.policy_id],
+                trajectories=trajectories,
+                number=place,
+            )
+        )
+        if step.next_state is not None:
+            [begun] = found[-1]["trajectory_id"]
+            trajectories.setdefault(step.next_state.state_id, begun)
+            places.setdefault(step.next_state.state_id, place + 1)
+    return pl.concat(found)

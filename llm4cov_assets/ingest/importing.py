@@ -19,6 +19,9 @@ READABLE_FORMATS = ("auto", "directory")
 SOURCE_FOLDERS = {"rtl", "src", "source", "sources", "hdl", "verilog", "systemverilog", "include", "inc", "includes"}
 """Folder names that hold parts of one design rather than designs of their own."""
 
+Check = Callable[[Design], bool | None]
+"""Refuses a design by raising DesignError; returns whether two replays of it agree, None when that is not known."""
+
 
 @dataclass(frozen=True)
 class Rejection:
@@ -66,14 +69,14 @@ def import_source(
     batch_size: int = 80,
     dry_run: bool = False,
     batch: str | None = None,
-    check: Callable[[Design], None] | None = None,
+    check: Check | None = None,
     on_design: Callable[[Path, int, int], None] | None = None,
 ) -> ImportReport:
     """Import the design or designs at `path` and keep the accepted ones under `home`.
 
     `batch` is the prefix of the batches' names (by default the name of the source and a hash of what was accepted);
-    a single batch carries it alone. `check` may refuse a design by raising DesignError, for example because it does
-    not build. `on_design` is told the path, its number and how many there are, before each one is read.
+    a single batch carries it alone. `check` may refuse a design, for example because it does not build. `on_design` is
+    told the path, its number and how many there are, before each one is read.
 
     Raises UserError when the source is missing or in a format that cannot be read.
     """
@@ -119,7 +122,7 @@ def _judge(
     found: Iterable[tuple[Path, Design | DesignError]],
     source: Path,
     split: str,
-    check: Callable[[Design], None] | None,
+    check: Check | None,
     taken: dict[str, str],
 ) -> ImportReport:
     from llm4cov_assets.ingest.registry import corpus_designs
@@ -146,12 +149,13 @@ def _judge(
             report.rejected.append(Rejection(design.name, where, "in evaluation set", detail))
             continue
         try:
-            if check:
-                check(design)
+            deterministic = check(design) if check else None
         except DesignError as error:
             report.rejected.append(Rejection(design.name, where, "does not build", str(error)))
             continue
         names[design.name] = design
         benchmark = "imported" if split == "eval" else ""
-        report.accepted.append(DesignRecord(design, split, "imported", design.name, benchmark, str(source)))
+        report.accepted.append(
+            DesignRecord(design, split, "imported", design.name, benchmark, str(source), deterministic)
+        )
     return report

@@ -25,11 +25,12 @@ def batch_folder(home: Path, batch: str) -> Path:
 
 
 def keep(record: DesignRecord, home: Path, batch: str) -> Path:
-    """Keep a copy of the design in `batch`; returns its folder. The same content kept again only becomes the newest."""
+    """Keep a copy of the design in `batch`; returns its folder. The same content kept again only becomes the newest,
+    and what is now known of it is added."""
     design = record.design
     folder = batch_folder(home, batch) / design.design_id
     if (folder / MANIFEST).is_file():
-        os.utime(folder / MANIFEST)
+        _renew(folder / MANIFEST, record)
         return folder
     partial = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(partial, ignore_errors=True)
@@ -42,6 +43,7 @@ def keep(record: DesignRecord, home: Path, batch: str) -> Path:
         "cluster": record.cluster,
         "benchmark": record.benchmark,
         "source": record.source,
+        "deterministic": record.deterministic,
         "name": design.name,
         "top": design.top,
         "sources": [f.path for f in design.sources],
@@ -86,7 +88,17 @@ def load_kept(folder: Path) -> DesignRecord:
         targets=tuple((k, v) for k, v in manifest["targets"]),
     )
     places = {key: manifest[key] for key in ("split", "kind", "cluster", "benchmark", "source")}
-    return DesignRecord(design, **places)
+    return DesignRecord(design, **places, deterministic=manifest.get("deterministic"))
+
+
+def _renew(path: Path, record: DesignRecord) -> None:
+    manifest = json.loads(path.read_text())
+    if record.deterministic is None or manifest.get("deterministic") == record.deterministic:
+        os.utime(path)
+        return
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(json.dumps(manifest | {"deterministic": record.deterministic}, indent=1))
+    partial.rename(path)
 
 
 def kept_designs(home: Path) -> dict[str, list[DesignRecord]]:

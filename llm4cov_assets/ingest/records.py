@@ -16,7 +16,8 @@ HELD_OUT_FAMILIES = "held_out_families"
 class DesignRecord:
     """`split` is train, eval, inbox or adhoc; `kind` hand_written, generated or imported; `cluster` the unit of the
     bootstrap (a hand-written or imported design by itself, or a generator family); `benchmark` the kind of evaluation
-    design, empty for the others; `source` where the design came from."""
+    design, empty for the others; `source` where the design came from; `deterministic` whether two replays of the same
+    inputs agreed when it was built, None when it was not built."""
 
     design: Design
     split: str
@@ -24,6 +25,7 @@ class DesignRecord:
     cluster: str
     benchmark: str = ""
     source: str = ""
+    deterministic: bool | None = None
 
     @property
     def name(self) -> str:

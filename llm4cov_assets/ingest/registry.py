@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.generator import HELD_OUT, GeneratedDesign, by_name, families, fingerprint, generate
 from llm4cov_assets.ingest.kept import kept_designs, newest_kept
 from llm4cov_assets.ingest.records import HAND_WRITTEN, HELD_OUT_FAMILIES, SEEN_FAMILIES, DesignRecord
-from llm4cov_assets.profiles import Profile
+from llm4cov_assets.profiles import Profile, profile
 from sim.design import Design
 from sim.load import load_design
 
@@ -133,8 +134,17 @@ def find_design(
                 parameters=tuple(sorted({**dict(named.parameters), **parameters}.items())),
             )
         if not path.exists():
-            raise UserError(f"no design {text!r}: neither a known name (`llm4cov designs list`) nor a file or folder")
+            raise UserError(
+                f"no design {text!r}: neither a known name (`llm4cov designs list`) nor a file or folder"
+                f"{did_you_mean(text, [r.name for r in known_records(home, profile('demo'))])}"
+            )
     return load_design(path, top=top, defines=defines, include_dirs=include_dirs, parameters=parameters)
+
+
+def did_you_mean(name: str, names: Sequence[str]) -> str:
+    """The end of a message about an unknown name: up to three of `names` that look like it, or nothing."""
+    close = get_close_matches(name.lower().replace("-", "_"), names, n=3, cutoff=0.7)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 def overlooked(text: str, home: Path) -> Path | None:

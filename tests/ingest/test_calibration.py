@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+import polars as pl
 import pytest
 
-from llm4cov_assets.ingest.calibration import SHARE, calibrate, target_rows
+from llm4cov_assets.ingest.calibration import SHARE, Reference, calibrate, reference_rows, target_rows
 from llm4cov_assets.ingest.registry import corpus_designs
 from sim.design import Design, SourceFile
 from sim.simulator import Simulator
@@ -33,6 +34,26 @@ def test_targets_are_a_share_of_the_merged_coverage_and_the_same_for_the_same_se
     assert overall["origin"] == "calibrated" and "verilator" in overall["simulator"]
     assert (BROKEN.design_id, "overall") not in rows
     assert first[2].coverage.overall is None
+
+    check_rows(reference_rows(first, simulator.points, "c" * 8), first)
+
+
+def check_rows(tables: dict[str, pl.DataFrame], references: list[Reference]) -> None:
+    """Every simulation of a campaign is a row with its hits, reached by transitions that go on from their drafts."""
+    ran = [s.simulation for r in references for s in r.steps if s.simulation]
+    assert set(tables["simulations"]["simulation_id"]) == {s.simulation_id for s in ran}
+    assert set(tables["coverage_hits"]["simulation_id"]) == {s.simulation_id for s in ran if s.hits}
+    transitions = tables["transitions"]
+    assert transitions["transition_id"].n_unique() == sum(len(r.steps) for r in references)
+    assert set(transitions["role"]) == {"calibration"}
+    assert set(transitions["policy"]) == {"scripted/random", "scripted/directed"}
+    assert set(transitions["policy_id"]) <= set(tables["policies"]["policy_id"])
+    assert set(transitions["state_id"]) <= set(tables["states"]["state_id"])
+    drafts = transitions.filter(step=0)
+    assert drafts["score_before"].max() == 0
+    repairs = transitions.filter(pl.col("step") > 0)
+    assert repairs.height > 0
+    assert set(repairs["trajectory_id"]) <= set(drafts["trajectory_id"])
 
 
 def test_targets_that_a_design_brings_along_stand_beside_and_are_never_those_of_this_simulator() -> None:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from warehouse.lineage import trace
+from warehouse.store import Store
+
 
 def designs(home: Path, *arguments: str, columns: int = 200) -> subprocess.CompletedProcess[str]:
     """Run `llm4cov designs` in a process of its own."""
@@ -53,6 +56,12 @@ def test_an_unknown_design_is_one_line_on_stderr_and_exit_code_2(home: Path) -> 
         assert run.stderr.strip().count("\n") == 0 and "nowhere" in run.stderr
 
 
+def test_a_name_that_is_nearly_right_is_put_right(home: Path) -> None:
+    assert "did you mean sync_fifo" in designs(home, "show", "Sync-FIFO").stderr
+    assert "did you mean watchdog" in designs(home, "export", "watchdgo", "out").stderr
+    assert "did you mean packet_parser" in designs(home, "list", "packet_pars").stderr
+
+
 def test_export_writes_a_folder_that_import_reads(home: Path, tmp_path: Path) -> None:
     exported = json.loads(designs(home, "export", "packet_router", str(tmp_path / "out"), "--json").stdout)
     assert "design.toml" in exported["files"]
@@ -77,6 +86,7 @@ def test_import_accepts_good_designs_lists_bad_ones_and_stores_both(warm_home: P
     source = tmp_path / "source"
     for name, text in {
         "good": "module good(input logic a, output logic y); assign y = !a; endmodule\n",
+        "dice": "module dice(input logic clk, output logic q); always_ff @(posedge clk) q <= $random; endmodule\n",
         "broken": "module broken(input logic a;\nendmodule\n",
         "loop": "module loop(input logic a, output logic y); logic [3:0] w; assign w[9] = a; assign y = q; endmodule\n",
     }.items():
@@ -85,10 +95,11 @@ def test_import_accepts_good_designs_lists_bad_ones_and_stores_both(warm_home: P
     run = designs(home, "import", str(source), "--json")
     report = json.loads(run.stdout)
     assert run.returncode == 0
-    assert [d["name"] for d in report["accepted"]] == ["good"]
+    assert [d["name"] for d in report["accepted"]] == ["dice", "good"]
     assert {r["name"] for r in report["rejected"]} == {"broken", "loop"}
     assert all(".sv:" in r["detail"] for r in report["rejected"])
-    assert sql(home, "select name, split from designs where name = 'good'") == [("good", "train")]
+    found = sql(home, "select name, split, deterministic from designs where split = 'train' order by name")
+    assert found == [("dice", "train", False), ("good", "train", True)]
     assert sql(home, "select name from rejected_designs_all order by name") == [("broken",), ("loop",)]
     assert json.loads(designs(home, "show", "good", "--json").stdout)["top"] == "good"
     assert designs(home, "import", str(source / "broken")).returncode == 1
@@ -103,3 +114,22 @@ def test_calibrate_stores_targets_of_the_named_design(warm_home: Path) -> None:
     assert 0.5 < targets["overall"]["target"] < 0.96
     stored = "select count(*) from targets_all join designs using (design_id) where name = 'token_bucket'"
     assert sql(warm_home, stored) == [(5,)]
+    assert sql(warm_home, "select deterministic from designs where name = 'token_bucket'") == [(True,)]
+
+
+@pytest.mark.slow
+def test_targets_lead_back_to_the_simulations_of_their_campaign(warm_home: Path) -> None:
+    assert designs(warm_home, "calibrate", "gray_encoder", "--budget-sims", "6").returncode == 0
+    steps = sql(
+        warm_home,
+        "select lower(hex(t.simulation_id)), s.n_points from rows.transitions as t join rows.simulations as s"
+        " using (simulation_id) join rows.coverage_hits using (simulation_id) join rows.designs as d"
+        " on d.design_id = t.design_id where t.role = 'calibration' and d.name = 'gray_encoder'",
+    )
+    assert len(steps) == 6
+    store = Store(warm_home)
+    with store.connect() as connection:
+        traced = trace(connection, str(steps[0][0]))
+    assert traced is not None
+    assert {"transitions", "targets"} <= set(traced.n_led_to)
+    assert store.verify() == []

@@ -113,6 +113,15 @@ def test_a_design_that_the_check_refuses_is_rejected(mixed: Path, home: Path) ->
     assert ("does not build", "deep.sv:2: no") in [(r.reason, r.detail) for r in report.rejected]
 
 
+def test_what_the_check_says_about_determinism_is_kept_with_the_design(mixed: Path, home: Path) -> None:
+    import_source(mixed, home)
+    report = import_source(mixed, home, check=lambda design: design.name != "deep")
+    assert {r.name: r.deterministic for r in report.accepted} == {"deep": False, "good": True}
+    assert kept_designs(home) == report.batches
+    import_source(mixed, home)
+    assert kept_designs(home) == report.batches, "an import without the check forgets nothing"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [({"format": "zip"}, "no format"), ({"format": "cvdp"}, "cannot be read"), ({"split": "test"}, "no split")],

@@ -1,7 +1,7 @@
 -- What the simulation cache saved.
 --
 -- stage: stage number, null outside the stages
--- role: draft, repair, eval_direct or eval_agentic
+-- role: draft, repair, eval_direct, eval_agentic or calibration
 -- simulations: simulations a cold cache would have run
 -- from_cache: those that came from the cache
 -- share_from_cache: their share

@@ -1,7 +1,7 @@
 -- What the answers of each policy gained, and what a simulation and a CPU second brought.
 --
 -- stage: stage number, null outside the stages
--- role: draft, repair, eval_direct or eval_agentic
+-- role: draft, repair, eval_direct, eval_agentic or calibration
 -- policy: public name
 -- n: answers
 -- gaining: answers with a gain above 0

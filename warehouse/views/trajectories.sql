@@ -4,7 +4,7 @@
 -- design: name of the design
 -- stage: stage number, null outside the stages
 -- step: 0 for the draft
--- role: draft, repair, eval_direct or eval_agentic
+-- role: draft, repair, eval_direct, eval_agentic or calibration
 -- policy: public name of the policy that answered
 -- status: status after the step; unparsable when the answer held no testbench
 -- overall: coverage after the step, 0 when failing
