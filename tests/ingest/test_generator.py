@@ -82,6 +82,6 @@ def test_two_hundred_random_cycles_mostly_leave_branches_uncovered_in_every_fami
         name = SAMPLE[number].name
         assert [r.status for r in results] == ["passed"] * 5, name
         left = [r for r in results if any(u.metric in ("line", "branch") for u in r.uncovered)]
-        assert len(left) >= 4, name
+        assert len(left) >= 3, name
         scores += [r.score for r in results]
     assert 0.5 < sum(scores) / len(scores) < 0.85
