@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import dagster as dg
 import polars as pl
 
 from llm4cov_assets import rows
-from llm4cov_assets.assets.due import Attempts, ClosedBatch, ClosedDesign, Decision, Targets, decide
+from llm4cov_assets.assets.due import FIRST_BUDGET, Attempts, ClosedBatch, ClosedDesign, Decision, Targets, decide
 from llm4cov_assets.assets.earlier import Earlier
 from llm4cov_assets.assets.finished import Finished
 from llm4cov_assets.assets.recall import designs_of, testbenches_of
@@ -35,6 +35,9 @@ DUE_KEY = "llm4cov/due_key"
 
 SIMULATIONS_PER_ROUND = 8
 """A closure may take a round for each so many simulations of its budget; mostly the budget ends first."""
+
+PATIENCE = 3
+"""Rounds without a new point that end a first closure; a larger budget buys as much more patience."""
 
 
 def policies_hash(policies: Iterable[Policy]) -> str:
@@ -71,14 +74,11 @@ def calibrated_targets(store: Store) -> Targets:
 
 def _last_closure(finished: Finished, batch: str) -> ClosedBatch | None:
     record = finished.get("closure", batch)
-    closed = record.metadata.get("closed") if record else None
-    # a record without it was written before the field existed: the batch counts as not closed
-    return _batch(closed[0]) if closed else None
-
-
-def _batch(stored: Mapping[str, Any]) -> ClosedBatch:
-    designs = (ClosedDesign(**{**d, "testbenches": tuple(d["testbenches"])}) for d in stored["designs"])
-    return ClosedBatch(**{**stored, "designs": tuple(designs)})
+    # a record of an older version has no memo: its batch counts as not closed
+    if record is None or not record.memo:
+        return None
+    designs = (ClosedDesign(**{**d, "testbenches": tuple(d["testbenches"])}) for d in record.memo["designs"])
+    return ClosedBatch(**{**record.memo, "designs": tuple(designs)})
 
 
 def _attempts(instance: dg.DagsterInstance, batch: str) -> Attempts:
@@ -90,7 +90,7 @@ def _attempts(instance: dg.DagsterInstance, batch: str) -> Attempts:
     )
 
 
-def closed(work: Work, simulator: Simulator, budget_sims: int) -> Outcome:
+def closed(work: Work, simulator: Simulator, budget_sims: int, reason: str) -> Outcome:
     """Close every design of the partition; the best testbenches lie in `reports/closure/<batch>/<design>/`.
 
     Each design starts from what its last closure found, so that closing again never loses coverage.
@@ -107,6 +107,7 @@ def closed(work: Work, simulator: Simulator, budget_sims: int) -> Outcome:
                 close_coverage(
                     design, [*([known] if known else []), *policies], simulate, points=simulator.points,
                     rounds=budget_sims // SIMULATIONS_PER_ROUND, budget_sims=budget_sims,
+                    patience=max(PATIENCE, PATIENCE * budget_sims // FIRST_BUDGET),
                     # with the seed of the first closure most proposals would be the same again
                     seed=work.seed(policies_hash(policies), budget_sims, known.policy_id) if known
                     else work.profile.seed,
@@ -120,8 +121,8 @@ def closed(work: Work, simulator: Simulator, budget_sims: int) -> Outcome:
         tuple(_closed_design(c) for c in found), policies_hash(policies), student_in_words(policies), budget_sims
     )
     tables = closure_tables(work, simulator, found, [*earlier.values(), *policies])
-    metadata = _metadata(result, found, calibrated_targets(work.store), folder)
-    return Outcome(tables, metadata | simulate.costs, simulate.logical)
+    metadata = {"reason": reason} | _metadata(result, found, calibrated_targets(work.store), folder)
+    return Outcome(tables, metadata | simulate.costs, simulate.logical, asdict(result))
 
 
 def _earlier(work: Work) -> dict[str, Earlier]:
@@ -169,13 +170,11 @@ def _metadata(batch: ClosedBatch, closures: Sequence[Closure], targets: Targets,
     )
     coverage = histogram(shown["merged coverage"].to_list(), "merged coverage")
     return {
-        "designs": len(closures),
         "student": batch.student,
+        "designs": len(closures),
         "closure": {"markdown": markdown_table(shown)},
-        "coverage": {"markdown": markdown(coverage, "coverage")},
         "testbenches": str(folder),
-        # what the schedule reads to decide what is due; a list, as Dagster shows a dict of ours as markdown
-        "closed": [asdict(batch)],
+        "coverage": {"markdown": markdown(coverage, "coverage")},
     }
 
 

@@ -3,7 +3,7 @@
 import dagster as dg
 import pydantic
 
-from llm4cov_assets.assets.due import FIRST_BUDGET
+from llm4cov_assets.assets.due import FIRST_BUDGET, REASON
 from llm4cov_assets.assets.partitions import backfill, design_batches
 from llm4cov_assets.assets.resources import ProfileResource, SimulatorResource, WarehouseResource
 from llm4cov_assets.assets.schemas import column_schema
@@ -43,7 +43,7 @@ def closure(
 
     def body(work: Work) -> Outcome:
         with simulator.open() as running:
-            return closed(work, running, config.budget_sims)
+            return closed(work, running, config.budget_sims, context.run.tags.get(REASON, "started by hand"))
 
     def which(work: Work) -> str:
         return f"{policies_hash(portfolio((), work.store.home))} {config.budget_sims}"

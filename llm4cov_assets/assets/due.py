@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 
 from sim.identity import content_id
 
+REASON = "llm4cov/reason"
+"""Tag of the closure runs that the sensor and the schedule start: why."""
+
 FIRST_BUDGET = 64
 """Logical simulations spent on each design of a batch when it is closed."""
 
@@ -135,7 +138,8 @@ def _reason(closed: ClosedBatch | None, policies_hash: str, student: str, target
         left = ", ".join(f"{d.name} {_left(d)}" for d in opened)
         return f"closed with {closed.student}, {what}; not covered: {left}", budget
     if below and closed.budget_sims < SECOND_BUDGET:
-        return f"below target after {closed.budget_sims} simulations a design: {'; '.join(below)}", SECOND_BUDGET
+        more = f"{SECOND_BUDGET} simulations instead of {closed.budget_sims}"
+        return f"below target: {'; '.join(below)}; {more}", SECOND_BUDGET
     return None
 
 
@@ -155,7 +159,7 @@ def _standing(design: ClosedDesign, targets: Targets, student: str) -> str:
     if missed is None:
         return f"closed with {student}, without a target (`llm4cov designs calibrate NAME` sets one)"
     if missed:
-        return f"closed with {student}, still below target after {SECOND_BUDGET} simulations"
+        return f"closed with {student}, still below target with a budget of {SECOND_BUDGET} simulations"
     return f"closed with {student} and at target"
 
 

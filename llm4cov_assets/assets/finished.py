@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def tool_versions() -> dict[str, str]:
 @dataclass(frozen=True)
 class Record:
     """One finished (asset, partition). `key` is what the result depends on, `rows` counts the rows of each table,
-    `metadata` is plain JSON."""
+    `metadata` (for people) and `memo` (for later work) are plain JSON."""
 
     key: str
     data_version: str
@@ -38,6 +38,7 @@ class Record:
     metadata: dict[str, Any]
     run_id: str
     logical_simulations: int = 0
+    memo: dict[str, Any] = field(default_factory=dict)
 
 
 class Finished:

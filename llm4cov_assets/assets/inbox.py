@@ -4,13 +4,11 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from llm4cov_assets.assets.due import REASON
 from llm4cov_assets.assets.jobs import close_new_designs
 from llm4cov_assets.assets.partitions import design_batches
 from llm4cov_assets.assets.work import TERMINAL
 from llm4cov_assets.home import home
-
-REASON = "llm4cov/reason"
-"""Tag of the runs that the sensor and the schedule start: why."""
 
 
 @dg.sensor(
@@ -18,10 +16,10 @@ REASON = "llm4cov/reason"
     minimum_interval_seconds=15,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
-        "Drop a design folder or an RTL file into `data/inbox/` (or `$LLM4COV_HOME/inbox/`): it becomes a design batch "
-        "of its own, and a run of `close_new_designs` finds testbenches for it. A design that is changed there becomes "
-        "a new batch; what is still being copied waits. Looks every 15 seconds; costs nothing while nothing is new, "
-        "and at most 64 simulations for each new design. Never trains."
+        "Drop a design folder or an RTL file into data/inbox/ (or $LLM4COV_HOME/inbox/): it becomes a design batch of "
+        "its own, and a run of close_new_designs finds testbenches for it. A design that is changed there becomes a "
+        "new batch; what is still being copied waits. Costs nothing while nothing is new, and at most 64 simulations "
+        "for each new design. Trains nothing."
     ),
 )
 def inbox(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
@@ -53,14 +51,13 @@ def inbox(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReaso
     cron_schedule="0 3 * * *",
     default_status=dg.DefaultScheduleStatus.STOPPED,
     description=(
-        "Closes designs of the inbox again when that can help, every night at 03:00 UTC. Off until you switch it on; "
-        "*Test schedule* shows what it would do now. Due is a batch whose closure never finished, one that was closed "
-        "with an older student and is not covered in full, and one with a design below its target (which "
-        "`llm4cov designs calibrate NAME` sets; without a target only a newer student makes a design due), which then "
-        "gets 256 simulations instead of 64, once. What stays below target, or failed twice, rests until there is "
-        "a newer student. The tag `llm4cov/reason` of each run says why; a tick that starts nothing says why not. "
-        "The pipeline is never started from here: after new checkpoints, settings or designs for training, "
-        "`llm4cov run` (or the jobs `stage_*`) trains and evaluates what is due, when you say so."
+        "Closes designs of the inbox again every night, when that can help. Off until you switch it on; Preview tick "
+        "result shows what it would start now, and why. A batch is due (1) when there is a newer student and points "
+        "are left; (2) when a design is below the target that llm4cov designs calibrate NAME has set: then once with "
+        "256 simulations a design instead of 64; (3) when its first closure did not finish. What that does not help "
+        "rests until there is a newer student. Designs without a target wait for a newer student only. Training and "
+        "evaluation never start by themselves, also not after new designs were imported for training: run llm4cov "
+        "run, or the jobs stage_0_trajectories to comparison, which do only what is due."
     ),
 )
 def due_closures(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:

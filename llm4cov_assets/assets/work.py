@@ -36,11 +36,13 @@ TERMINAL = "llm4cov/terminal"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an asset body returns: rows per table, and metadata for people."""
+    """What an asset body returns: rows per table, metadata for people, and `memo`, plain JSON that later work reads
+    from the record and nobody is shown."""
 
     tables: Mapping[str, pl.DataFrame]
     metadata: Mapping[str, Any] = field(default_factory=dict)
     logical_simulations: int = 0
+    memo: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ def _once(work: Work, body: Callable[[Work], Outcome], upstream: list[str], extr
     metadata = {k: v for k, v in outcome.metadata.items() if k not in costs} | costs
     metadata |= {f"rows/{table}": n for table, n in rows.items()} | {"config_hash": work.profile.config_hash}
     version = data_version(outcome.tables)
-    record = Record(key, version, rows, metadata, work.run_id, outcome.logical_simulations)
+    record = Record(key, version, rows, metadata, work.run_id, outcome.logical_simulations, dict(outcome.memo))
     work.finished.put(work.asset, work.partition, record)
     return version, _described(metadata)
 
