@@ -93,12 +93,14 @@ def control_evaluation(
 @dg.asset(
     group_name="comparison",
     deps=[["baselines", "evaluation"], ["control", "evaluation"], *([f"stage_{k}", "evaluation"] for k in STAGES)],
-    kinds={"python", "parquet"}, owners=OWNERS, code_version="1", metadata=column_schema("scores"),
+    kinds={"python", "parquet"}, owners=OWNERS, code_version="2", metadata=column_schema("scores"),
 )  # fmt: skip
 def stage_comparison(
     context: dg.AssetExecutionContext, profile: ProfileResource, warehouse: WarehouseResource
 ) -> dg.MaterializeResult:
-    """The leaderboard, and the paired differences with bootstrap intervals, of everything evaluated so far."""
+    """The leaderboard, and the paired differences with bootstrap intervals, of everything evaluated so far; in its
+    metadata the tables and pictures of the report: coverage by round, what simulations bought, the funnel of each
+    stage, coverage before and after repair, one trajectory step by step."""
     from llm4cov_assets.assets.evaluating import compared
 
     return materialise(context, profile, warehouse, compared)

@@ -16,25 +16,20 @@ from llm4cov_assets.assets.work import Outcome, Results, Work, markdown_table
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.learning import evaluation
 from llm4cov_assets.policy.base import Policy
-from llm4cov_assets.report.plots import histogram, intervals, markdown
+from llm4cov_assets.report import trajectory
+from llm4cov_assets.report.numbers import PAIRS, Numbers, numbers
+from llm4cov_assets.report.pictures import pictures
+from llm4cov_assets.report.plots import histogram, markdown
+from llm4cov_assets.rows import table_frame
 
 if TYPE_CHECKING:
     from sim.simulator import Simulator
+    from warehouse.store import Store
 
 MODES = ("direct", "agentic")
 
 ASSETS = ("baselines/evaluation", *(f"stage_{k}/evaluation" for k in STAGES), "control/evaluation")
 """Assets that write evaluations."""
-
-PAIRS = (
-    ("stage_2", "untrained"),
-    ("stage_2", "scripted/random"),
-    ("stage_2", "control"),
-    ("stage_1", "stage_0"),
-    ("stage_2", "stage_1"),
-    ("stage_2", "teacher"),
-)
-"""Comparisons: what training gave, over undirected stimulus, over more training, stage by stage, to the teacher."""
 
 
 def evaluated(work: Work, simulator: Simulator, policies: Sequence[Policy]) -> Outcome:
@@ -103,22 +98,28 @@ def compared(work: Work) -> Outcome:
     settings = (work.profile.resamples, work.profile.bootstrap_seed)
     scores = evaluation.leaderboard(evaluations, *settings, config_hash=work.profile.config_hash)
     differences = evaluation.compare(evaluations, PAIRS, *settings, config_hash=work.profile.config_hash)
-    board = scores.filter(benchmark=evaluation.ALL).sort("mode", "policy")
+    found = numbers(work.store, work.profile.config_hash, scores.to_dicts(), differences.to_dicts())
+    return Outcome({"scores": scores, "comparisons": differences}, comparison_metadata(work.store, found, evaluations))
+
+
+def comparison_metadata(store: Store, found: Numbers, evaluations: pl.DataFrame) -> dict[str, Any]:
+    """The tables and pictures of the report, and its example. The board of `found` are rows of `scores`."""
+    board = table_frame("scores", found.board)
     interval = ["avg_cov", "avg_cov_low", "avg_cov_high"]
-    bars = [(f"{p} {mode[0]}", *values) for p, mode, *values in board.select("policy", "mode", *interval).iter_rows()]
-    columns = ["policy", "mode", "sim_pass", "cov_pass", *interval, "best_at_n", "simulations"]
-    plot = intervals(bars, "mean coverage (d direct, a agentic), 95 % intervals")
-    metadata = {
-        "leaderboard": {"markdown": markdown_table(board.select(columns))},
-        "comparisons": {
-            "markdown": markdown_table(
-                differences.filter(benchmark=evaluation.ALL).select(
-                    "policy_a", "policy_b", "mode", "diff", "diff_low", "diff_high", "n_clusters"
-                )
-            )
-        },
-        "plot": {"markdown": markdown(plot, "leaderboard")},
-        "policies": scores["policy"].n_unique(),
-        "evaluations": evaluations.height,
+    columns = ["policy", "mode", *interval, "avg_line_branch", "sim_pass", "cov_pass", "best_at_n", "simulations"]
+    pairs = ["policy_a", "policy_b", "benchmark", "mode", "diff", "diff_low", "diff_high", "n_clusters"]
+    kinds = ["policy", "benchmark", "mode", *interval, "avg_line_branch", "n_designs", "n_clusters"]
+    tables = {
+        "leaderboard": board.filter(benchmark=evaluation.ALL).select(columns),
+        "by_kind_of_design": board.filter(pl.col("benchmark") != evaluation.ALL).select(kinds),
+        "comparisons": table_frame("comparisons", found.differences).select(pairs),
+        "funnel": found.funnel,
+        "rounds": found.rounds.filter(benchmark=evaluation.ALL),
     }
-    return Outcome({"scores": scores, "comparisons": differences}, metadata)
+    metadata: dict[str, Any] = {name: {"markdown": markdown_table(frame)} for name, frame in tables.items()}
+    metadata |= {f"plot/{name}": {"markdown": picture.markdown} for name, picture in pictures(found).items()}
+    if found.trajectory_id:
+        with store.connect() as connection:
+            example = trajectory.read(connection, found.trajectory_id)
+        metadata["trajectory"] = {"markdown": trajectory.markdown(example)}
+    return metadata | {"policies": len(found.policies()), "evaluations": evaluations.height}

@@ -1,4 +1,4 @@
-"""`llm4cov sql`, `llm4cov lineage` and `llm4cov warehouse`: reading and keeping the warehouse."""
+"""`llm4cov sql`, `lineage`, `trajectory`, `report` and `warehouse`: reading and keeping the warehouse."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from llm4cov_assets.commands.pipeline import ProfileOption, SeedOption, options, seeded
 from llm4cov_assets.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ def mount(app: typer.Typer) -> None:
     """Register the commands of this module."""
     app.command("sql")(sql)
     app.command("lineage")(lineage)
+    app.command("trajectory")(trajectory)
+    app.command("report")(report)
     app.add_typer(warehouse, name="warehouse")
 
 
@@ -65,6 +69,56 @@ def lineage(
             print(json.dumps(traced.as_json()))
         else:
             tree.show(traced)
+
+
+def trajectory(
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="id of a trajectory, a transition or an evaluation, or a design's name"),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """One trajectory step by step: testbench, what was uncovered, the repair, what it gained. Without ID the most
+    telling one of the evaluation; of a design likewise. Exit code 1 when there is none."""
+    from llm4cov_assets.commands import show
+    from llm4cov_assets.report import trajectory as trajectories
+
+    with _store() as store, store.connect() as connection:
+        found = trajectories.find(connection, what)
+        if not found:
+            why = f"for {what!r}" if what else "in the evaluation of the current configuration"
+            print(f"llm4cov: no trajectory {why}: llm4cov sql 'from episodes order by telling'", file=sys.stderr)
+            raise typer.Exit(1)
+        if len(found) > 1:
+            raise UserError(f"{what!r} is the beginning of several ids ({', '.join(found)}): give more digits")
+        read = trajectories.read(connection, found[0])
+    if as_json:
+        print(json.dumps(read.as_json()))
+    else:
+        show.trajectory(read)
+
+
+def report(
+    profile: ProfileOption = "demo",
+    seed: SeedOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="file to write (default: reports/<profile>.html in the home)")
+    ] = None,
+) -> None:
+    """Write one HTML file with the results of a profile: tables, pictures, one trajectory step by step."""
+    from llm4cov_assets.report import page
+
+    with _store() as store:
+        html = page.report(store, seeded(profile, seed))
+        if not html:
+            raise UserError(f"nothing is evaluated yet for this profile and seed: llm4cov run {options(profile, seed)}")
+        name = profile if seed is None else f"{profile}-seed-{seed}"
+        path = out or store.home / "reports" / f"{name}.html"
+    try:
+        path.write_text(html, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from error
+    print(path)
 
 
 @warehouse.command()

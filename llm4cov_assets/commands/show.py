@@ -1,4 +1,4 @@
-"""What `sim`, `close` and `cache` print for people. Results go to stdout, progress to stderr."""
+"""What `sim`, `close`, `trajectory` and `cache` print for people. Results go to stdout, progress to stderr."""
 
 from __future__ import annotations
 
@@ -13,16 +13,21 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from llm4cov_assets.report.trajectory import by_line
 from sim.simulation import METRICS, SIDE_METRICS, Simulation, UncoveredItem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from llm4cov_assets.learning.closure import ClosureStep
+    from llm4cov_assets.report.trajectory import Trajectory
     from sim.design import Design
 
 _LINES = 40
 """Uncovered source lines shown; all of them are in `--json`."""
+
+_SEEN = 12
+"""Lines of feedback shown of a step; all of them are in `--json`."""
 
 
 def say(text: str) -> None:
@@ -83,26 +88,54 @@ def metrics(
 
 def uncovered(items: Sequence[UncoveredItem]) -> Group:
     """The uncovered points by file and source line, toggles counted per line."""
-    files: dict[str, dict[int, tuple[str, list[str]]]] = {}
-    for item in items:
-        _, kinds = files.setdefault(item.file, {}).setdefault(item.line, (item.source, []))
-        kinds.append(item.what if item.metric != "toggle" else "toggle")
+    files = by_line(items)
     shown, lines = 0, []
     total = sum(len(found) for found in files.values())
     if total:
         lines.append(f"[bold]uncovered[/]: {len(items)} points on {total} lines")
-    for name, found in sorted(files.items()):
+    for name, found in files.items():
         if shown >= _LINES:
             break
         lines.append(f"[cyan]{escape(name)}[/]")
-        for number, (source, kinds) in sorted(found.items())[: _LINES - shown]:
-            counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-            what = ", ".join(f"{kind} ×{n}" if n > 1 else kind for kind, n in counts.items())
+        for number, (source, what) in list(found.items())[: _LINES - shown]:
             lines.append(f"{number:6}  {escape(source[:90])}  [dim]{escape(what[:120])}[/]")
             shown += 1
     if total > shown:
         lines.append(f"[dim]… and {total - shown} more lines (--json has all)[/]")
     return Group(*lines)
+
+
+def trajectory(found: Trajectory) -> None:
+    """Every step: what was uncovered, as the policy read it, what changed in the testbench, and what it hits."""
+    console = Console(highlight=False)
+    first = found.steps[0]
+    against = "" if found.avg_random is None else f"; scripted/random reaches {100 * found.avg_random:.1f} % on average"
+    console.print(
+        f"[bold]{escape(found.design)}[/]: {escape(first.policy)}, best {100 * found.best:.1f} %{against}"
+        f"  [dim]{found.trajectory_id}[/]",
+        soft_wrap=True,
+    )
+    colours = {"+": "green", "-": "red", "@": "dim"}
+    for step in found.steps:
+        console.print(f"\n[bold]{escape(step.title)}[/]  [dim]{escape(step.policy)}[/]")
+        if step.observed:
+            seen = step.uncovered.splitlines()
+            console.print(f"{step.n_uncovered} points were uncovered; the policy read:")
+            for line in seen[:_SEEN]:
+                console.print(f"  [dim]{escape(line)}[/]", soft_wrap=True)
+            if seen[_SEEN:]:
+                console.print(f"  [dim]… and {len(seen) - _SEEN} more lines (--json has all)[/]")
+        for line in step.change:
+            console.print(f"  [{colours.get(line[:1], 'default')}]{escape(line)}[/]", soft_wrap=True)
+        if not step.change:
+            console.print("  the same testbench again" if step.testbench else "  no testbench in the answer")
+        console.print(step.outcome, soft_wrap=True)
+        reached = [item for item in step.hit if step.testbench_before and item.metric != "toggle"]
+        for file, lines in by_line(reached).items():
+            for number, (source, kinds) in lines.items():
+                console.print(
+                    f"  {escape(f'{file}:{number}')}  {escape(source)}  [dim]{escape(kinds)}[/]", soft_wrap=True
+                )
 
 
 @contextmanager

@@ -52,11 +52,38 @@ def test_lines_that_no_policy_ever_hit(made: Made) -> None:
     assert lines == {("alu", 19), ("fifo", 19)} | {("uart", n) for n in range(11, 20)}
 
 
-def test_a_trajectory_step_by_step_with_what_changed_in_the_testbench(made: Made) -> None:
+def test_a_trajectory_step_by_step_with_what_changed_and_what_it_hit(made: Made) -> None:
     first, second = answer(made[0], "trajectory")
-    assert (first["step"], first["status"], first["overall"]) == (0, "load_error", 0.0)
+    assert (first["design"], first["policy"], first["step"], first["n_hit"]) == ("alu", "stage_2", 0, 9)
+    assert (second["step"], second["before"], second["n_uncovered"], second["hit"]) == (1, 0.875, 1, [])
+    chosen = made[1].steps["0/fifo/1"].trajectory_id
+    with made[0].connect() as connection:
+        connection.execute(f"set variable trajectory_id = '{chosen}'")
+        first, second = connection.execute(QUESTIONS["trajectory"].sql).pl().to_dicts()
+    assert (first["step"], first["status"], first["after"], first["n_hit"]) == (0, "load_error", 0.0, 0)
     assert (second["step"], second["status"], second["gain"]) == (1, "passed", 0.4375)
+    assert second["hit"] == ["branch fifo.sv:14", "expression fifo.sv:16", "line fifo.sv:10"]
     assert (second["lines_added"], second["lines_removed"]) == ("# [0, 4, 6, 8]", "# []")
+
+
+def test_what_each_round_adds_and_what_it_costs(made: Made) -> None:
+    draft, repair = (r for r in answer(made[0], "rounds") if r["policy"] == "stage_1")
+    assert (draft["avg_cov"], draft["added"], repair["avg_cov"], repair["added"]) == (0.75, None, 0.875, 0.125)
+    draft, repair = (r for r in answer(made[0], "score_per_simulation") if r["policy"] == "stage_1")
+    assert (repair["simulations_per_sample"], repair["added_per_simulation"]) == (2.0, 0.125)
+    assert draft["added_per_simulation"] is None
+
+
+def test_what_repairs_make_of_the_states_they_start_from(made: Made) -> None:
+    first, *_, last = answer(made[0], "before_after")
+    assert (first["repairs"], first["avg_before"], first["avg_after"]) == (3, 0.1875, 0.375)
+    assert (first["share_better"], first["avg_before_accepted"], first["avg_after_accepted"]) == (2 / 3, 0.5, 0.625)
+    assert (last["stage"], last["repairs"], last["median_after"], last["share_failing"]) == (2, 1, 0.875, 0.0)
+
+
+def test_the_leaderboard_shows_line_and_branch_beside_overall(made: Made) -> None:
+    best = next(r for r in answer(made[0], "leaderboard") if r["mode"] == "direct")
+    assert (best["policy"], best["avg_cov"], best["avg_line_branch"]) == ("stage_2", 0.875, 1.0)
 
 
 def test_the_winner_of_each_kind_of_design(made: Made) -> None:

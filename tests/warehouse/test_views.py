@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import duckdb
 import pytest
-from example_rows import CPU_S, Example
+from example_rows import CPU_S, FAILING, Example
+from example_rows import example as filled
 
 from warehouse.catalog import load_views
 from warehouse.schema import TABLES
@@ -48,7 +49,7 @@ def test_the_columns_that_people_rely_on_stay(made: Made) -> None:
     ]  # fmt: skip
     assert columns(made, "leaderboard") == [
         "policy", "benchmark", "mode", "n_designs", "n_clusters", "sim_pass", "cov_pass", "avg_cov", "avg_cov_low",
-        "avg_cov_high", "pass_at_1", "pass_at_n", "best_at_n", "simulations", "checkpoint_id",
+        "avg_cov_high", "avg_line_branch", "pass_at_1", "pass_at_n", "best_at_n", "simulations", "checkpoint_id",
     ]  # fmt: skip
     assert columns(made, "comparisons") == [
         "policy_a", "policy_b", "benchmark", "mode", "n_clusters", "diff", "diff_low", "diff_high",
@@ -77,12 +78,12 @@ def test_the_funnel_counts_each_step_of_a_stage(made: Made) -> None:
     assert rows(
         made,
         "select stage, designs, drafts, drafts_usable, drafts_running, drafts_passed, selected, repairs,"
-        " repairs_running, repairs_gaining, repairs_accepted, drafts_accepted, examples, designs_trained, simulations,"
-        " avg_cov_direct, avg_cov_agentic from stage_funnel order by stage",
+        " repairs_running, repairs_gaining, repairs_accepted, drafts_accepted, pairs, examples, designs_trained,"
+        " simulations, avg_cov_direct, avg_cov_agentic from stage_funnel order by stage",
     ) == [
-        (0, 2, 4, 3, 2, 2, 3, 3, 3, 2, 1, 1, 4, 1, 6, 0.625, 0.75),
-        (1, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 0, 2, 1, 3, 0.75, 0.875),
-        (2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 0, 2, 1, 3, 0.875, 0.875),
+        (0, 2, 4, 3, 2, 2, 3, 3, 3, 2, 1, 1, 2, 4, 1, 6, 0.625, 0.75),
+        (1, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 0, 1, 2, 1, 3, 0.75, 0.875),
+        (2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 0, 1, 2, 1, 3, 0.875, 0.875),
     ]
 
 
@@ -117,6 +118,95 @@ def test_the_leaderboard_is_sorted_best_first(made: Made) -> None:
     direct = rows(made, "select policy, avg_cov from leaderboard where mode = 'direct'")
     assert [policy for policy, _ in direct] == ["stage_2", "stage_1", "stage_0", "scripted/random", "untrained"]
     assert direct[0][1] == 0.875
+
+
+def test_line_and_branch_coverage_stands_beside_overall(made: Made) -> None:
+    assert rows(
+        made, "select policy, avg_cov, avg_line_branch from leaderboard where mode = 'direct' order by policy limit 2"
+    ) == [("scripted/random", 0.5, 0.5), ("stage_0", 0.625, 0.75)]
+
+
+def test_rounds_follow_the_best_state_so_far(made: Made) -> None:
+    assert rows(
+        made,
+        "select policy, round, n_samples, n_going, avg_cov, avg_line_branch, simulations_per_sample from rounds"
+        " where benchmark = 'all' and policy in ('stage_0', 'stage_2') order by all",
+    ) == [
+        ("stage_0", 0, 1, 1, 0.625, 0.75, 1.0),
+        ("stage_0", 1, 1, 1, 0.75, 0.75, 2.0),
+        ("stage_2", 0, 1, 1, 0.875, 1.0, 1.0),
+        ("stage_2", 1, 1, 1, 0.875, 1.0, 2.0),
+    ]
+
+
+def test_the_last_round_is_the_leaderboard(made: Made) -> None:
+    last = "select policy, arg_max(avg_cov, round) from rounds where benchmark = 'all' group by policy order by policy"
+    board = "select policy, avg_cov from leaderboard where mode = 'agentic' order by policy"
+    assert rows(made, last) == rows(made, board)
+
+
+def test_a_sample_that_stopped_or_failed_stays_in_the_rounds(store: Store) -> None:
+    example = filled()
+    for policy in ("full", "late"):
+        example.policy(policy)
+    full = example.step("full/0", "alu", "full", "eval_agentic", set(range(10)))
+    example.evaluation("full", None, "agentic", full, 1)
+    failed = example.step("late/0", "alu", "late", "eval_agentic", FAILING, status="load_error")
+    late = example.step("late/1", "alu", "late", "eval_agentic", {0, 4}, before=failed)
+    example.evaluation("late", None, "agentic", late, 2)
+    example.write(store)
+    store.publish(force=True)
+    found = store.query(
+        "select policy, round, n_going, avg_cov, avg_line_branch, share_full, simulations_per_sample from rounds"
+        " where benchmark = 'hand_written' and policy in ('full', 'late') order by policy, round"
+    )
+    assert found.rows() == [
+        ("full", 0, 1, 1.0, 1.0, 1.0, 1.0),
+        ("full", 1, 0, 1.0, 1.0, 1.0, 1.0),
+        ("late", 0, 1, 0.0, 0.0, 0.0, 1.0),
+        ("late", 1, 1, 0.1875, 0.375, 0.0, 2.0),
+    ]
+
+
+def test_an_episode_tells_most_where_the_last_stage_gains_above_random(made: Made) -> None:
+    found = rows(
+        made,
+        "select policy, design, draft, best, gain, rounds, gaining, simulations, avg_random from episodes"
+        " where telling in (1, 2) order by telling",
+    )
+    assert found[0] == ("stage_2", "alu", 0.875, 0.875, 0.0, 1, 0, 2, 0.625)
+    assert found[1] == ("stage_0", "alu", 0.625, 0.75, 0.125, 1, 1, 2, 0.625)
+
+
+def test_repairs_stand_beside_the_state_they_mend(made: Made) -> None:
+    assert rows(
+        made, "select stage, design, policy, before, after, running, accepted, reject_reason from repairs order by all"
+    ) == [
+        (0, "fifo", "teacher", 0.0, 0.4375, True, False, "below the floor"),
+        (0, "fifo", "teacher", 0.5, 0.625, True, True, ""),
+        (0, "uart", "teacher", 0.0625, 0.0625, True, False, "no gain"),
+        (1, "fifo", "teacher", 0.75, 0.875, True, True, ""),
+        (2, "fifo", "stage_1", 0.625, 0.875, True, True, ""),
+    ]
+
+
+def test_a_step_knows_the_points_it_started_from_and_those_it_hit_and_lost(made: Made) -> None:
+    ask = (
+        "select step, before, after, [p.line - 10 for p in uncovered], [p.line - 10 for p in hit],"
+        " [p.line - 10 for p in lost] from trajectory_steps where trajectory_id = '{}' order by step"
+    )
+    better, failed = (rows(made, ask.format(made[1].steps[name].trajectory_id)) for name in ("0/fifo/0", "0/fifo/1"))
+    assert better == [
+        (0, 0.0, 0.5, list(range(10)), [0, 1, 4, 6, 8], []),
+        (1, 0.5, 0.625, [2, 3, 5, 7, 9], [2, 3], []),
+    ]
+    assert failed == [(0, 0.0, 0.0, list(range(10)), [], []), (1, 0.0, 0.4375, list(range(10)), [0, 4, 6, 8], [])]
+    assert rows(made, "select count(*) from trajectory_steps") == rows(made, "select count(*) from trajectories")
+
+
+def test_a_step_without_a_testbench_hits_nothing(made: Made) -> None:
+    [found] = rows(made, "select step, hit, lost, uncovered from trajectory_steps where status = 'unparsable'")
+    assert found == (0, [], [], [])
 
 
 def test_worst_designs_say_why(made: Made) -> None:

@@ -8,6 +8,8 @@ select
   repairs_running,
   repairs_gaining,
   repairs_accepted,
+  drafts_accepted,
+  pairs,
   examples,
   simulations,
   avg_cov_direct,

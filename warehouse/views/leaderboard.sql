@@ -10,6 +10,7 @@
 -- avg_cov: mean coverage, 0 where failing
 -- avg_cov_low: 2.5 % bootstrap quantile of avg_cov
 -- avg_cov_high: 97.5 % bootstrap quantile of avg_cov
+-- avg_line_branch: mean of line and branch coverage, 0 where failing: what random stimulus does not get for nothing
 -- pass_at_1: chance that one sample meets the targets; null without targets
 -- pass_at_n: chance that one of n samples does
 -- best_at_n: mean over designs of the best of n samples
@@ -28,6 +29,7 @@ select
   avg_cov,
   avg_cov_low,
   avg_cov_high,
+  avg_line_branch,
   pass_at_1,
   pass_at_n,
   best_at_n,

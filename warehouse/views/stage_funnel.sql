@@ -16,6 +16,7 @@
 -- repairs_accepted: repairs that the rejection filter kept
 -- drafts_accepted: drafts kept as direct examples
 -- examples: training examples made of them
+-- pairs: answers that the examples were made of, several of each
 -- designs_trained: designs among the examples
 -- simulations: simulations a cold cache would have run
 -- avg_cov_direct: mean coverage of the stage's policy on all evaluation designs, one draft
@@ -52,7 +53,12 @@ with
     group by config_hash, stage
   ),
   training_rows as (
-    select config_hash, stage, count(*) as examples, count(distinct design_id) as designs_trained
+    select
+      config_hash,
+      stage,
+      count(*) as examples,
+      count(distinct transition_id) as pairs,
+      count(distinct design_id) as designs_trained
     from rows.sft_examples
     group by config_hash, stage
   ),
@@ -84,6 +90,7 @@ select
   steps.repairs_accepted,
   steps.drafts_accepted,
   coalesce(training_rows.examples, 0) as examples,
+  coalesce(training_rows.pairs, 0) as pairs,
   coalesce(training_rows.designs_trained, 0) as designs_trained,
   steps.simulations,
   evaluated.avg_cov_direct,
