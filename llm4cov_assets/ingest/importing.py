@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.generator import fingerprint
 from llm4cov_assets.ingest.kept import keep, kept_designs
+from llm4cov_assets.ingest.overlap import rouge_overlaps
 from llm4cov_assets.ingest.records import DesignRecord, batches
 from sim.design import Design, DesignError
 from sim.identity import content_id
@@ -125,10 +126,8 @@ def _judge(
     check: Check | None,
     taken: dict[str, str],
 ) -> ImportReport:
-    from llm4cov_assets.ingest.registry import corpus_designs
-
     report = ImportReport()
-    evaluation = {fingerprint(d): d.name for d in corpus_designs()}
+    evaluation = _untouchable() if split == "train" else []
     names: dict[str, Design] = {}
     for place, design in found:
         where = str(place)
@@ -144,9 +143,8 @@ def _judge(
             detail = f"{place}: another design is called {design.name!r}; give it a name in {SETTINGS_FILE}"
             report.rejected.append(Rejection(design.name, where, "name taken", detail))
             continue
-        if split == "train" and fingerprint(design) in evaluation:
-            detail = f"{place}: the RTL of the evaluation design {evaluation[fingerprint(design)]}"
-            report.rejected.append(Rejection(design.name, where, "in evaluation set", detail))
+        if copied := _copied(design, evaluation):
+            report.rejected.append(Rejection(design.name, where, "in evaluation set", f"{place}: {copied}"))
             continue
         try:
             deterministic = check(design) if check else None
@@ -159,3 +157,23 @@ def _judge(
             DesignRecord(design, split, "imported", design.name, benchmark, str(source), deterministic)
         )
     return report
+
+
+def _untouchable() -> list[Design]:
+    """Evaluation designs that nothing to train on may resemble: hand-written ones and those of held-out families."""
+    from llm4cov_assets.ingest.records import HELD_OUT_FAMILIES
+    from llm4cov_assets.ingest.registry import corpus_designs, evaluation_set
+    from llm4cov_assets.profiles import profile
+
+    held_out = [r.design for r in evaluation_set(profile("demo")) if r.benchmark == HELD_OUT_FAMILIES]
+    return [*corpus_designs(), *held_out]
+
+
+def _copied(design: Design, evaluation: Sequence[Design]) -> str:
+    """Which of `evaluation` the design is a copy of, and how that shows; empty when it is none."""
+    mark = fingerprint(design)
+    twin = next((d.name for d in evaluation if fingerprint(d) == mark), None)
+    if twin is not None:
+        return f"the RTL of the evaluation design {twin}"
+    alike = rouge_overlaps([design], evaluation)
+    return f"a copy of the evaluation design {alike[0].other} (ROUGE-L {alike[0].share:.2f})" if alike else ""

@@ -1,22 +1,27 @@
-"""Near duplicates between sets of designs, by shared runs of tokens: cheap, symmetric, blind to names of modules."""
+"""Near duplicates between sets of designs, measured in two ways that are cheap and symmetric."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sim.design import Design
 
 RUN = 6
 """Tokens in a row that count as one shingle."""
 
+SIMILAR = 0.5
+"""ROUGE-L from which a training design counts as a copy of an evaluation design."""
+
 _TOKEN = re.compile(r"\w+|[^\w\s]+")
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """`share` is the Jaccard index of the two designs' shingles."""
+    """How much of `design` is also in `other`, from 0 to 1."""
 
     design: str
     other: str
@@ -33,14 +38,58 @@ def shingles(design: Design) -> frozenset[int]:
     return frozenset(found)
 
 
-def overlaps(designs: Sequence[Design], others: Sequence[Design], least: float = 0.5) -> list[Overlap]:
-    """For each of `designs` the most similar of `others`, if they share at least `least`; most similar first."""
-    marks = [(other.name, shingles(other)) for other in others]
+def overlaps(designs: Sequence[Design], others: Sequence[Design], least: float = SIMILAR) -> list[Overlap]:
+    """For each of `designs` the one of `others` with which it shares most shingles (Jaccard index; blind to names of
+    modules and to comments), if that is at least `least`; most similar first."""
+
+    def jaccard(mine: frozenset[int], theirs: frozenset[int]) -> float:
+        return len(mine & theirs) / max(1, len(mine | theirs))
+
+    return _nearest(designs, others, shingles, jaccard, least)
+
+
+def rouge_overlaps(designs: Sequence[Design], others: Sequence[Design], least: float = SIMILAR) -> list[Overlap]:
+    """For each of `designs` the one of `others` with the highest ROUGE-L between any two of their files, if that is
+    at least `least`; most similar first."""
+
+    def files(design: Design) -> list[list[str]]:
+        return [f.text.split() for f in design.sources]
+
+    def closest(mine: list[list[str]], theirs: list[list[str]]) -> float:
+        return max((rouge_l(a, b) for a in mine for b in theirs), default=0.0)
+
+    return _nearest(designs, others, files, closest, least)
+
+
+def rouge_l(a: Sequence[str], b: Sequence[str]) -> float:
+    """F1 of the longest common subsequence of two token lists (Lin 2004), 0 when either is empty.
+
+    The subsequence is found bit-parallel (Hyyrö 2004): bit i of `row` is 0 where the length grows at token i of `a`.
+    """
+    if not a or not b:
+        return 0.0
+    places: dict[str, int] = {}
+    for i, token in enumerate(a):
+        places[token] = places.get(token, 0) | 1 << i
+    everywhere = row = (1 << len(a)) - 1
+    for token in b:
+        matched = row & places.get(token, 0)
+        row = ((row + matched) | (row - matched)) & everywhere
+    return 2 * (len(a) - row.bit_count()) / (len(a) + len(b))
+
+
+def _nearest(
+    designs: Sequence[Design],
+    others: Sequence[Design],
+    read: Callable[[Design], _Read],
+    share: Callable[[_Read, _Read], float],
+    least: float,
+) -> list[Overlap]:
+    marks = [(other.name, read(other)) for other in others]
     found = []
     for design in designs:
-        mine = shingles(design)
-        shares = [(len(mine & theirs) / max(1, len(mine | theirs)), name) for name, theirs in marks]
-        share, name = max(shares, default=(0.0, ""))
-        if share >= least:
-            found.append(Overlap(design.name, name, share))
+        mine = read(design)
+        most, name = max(((share(mine, theirs), name) for name, theirs in marks), default=(0.0, ""))
+        if most >= least:
+            found.append(Overlap(design.name, name, most))
     return sorted(found, key=lambda o: (-o.share, o.design))

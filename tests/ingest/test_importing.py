@@ -103,6 +103,15 @@ def test_an_evaluation_design_cannot_be_imported_for_training(home: Path) -> Non
     assert [r.reason for r in report.rejected] == ["in evaluation set"]
 
 
+def test_a_reworked_copy_of_an_evaluation_design_cannot_be_imported_for_training(tmp_path: Path, home: Path) -> None:
+    alu = next(d for d in corpus_designs() if d.name == "alu").sources[0].text
+    reworked = alu.replace("module alu", "module unit").replace("8'h5A", "8'h5B").replace("MIN:", "8'd7:")
+    report = import_source(write(tmp_path / "unit.sv", reworked), home, split="train")
+    assert [r.reason for r in report.rejected] == ["in evaluation set"]
+    assert "copy of the evaluation design alu" in report.rejected[0].detail
+    assert import_source(tmp_path / "unit.sv", home, split="eval").rejected == []
+
+
 def test_a_design_that_the_check_refuses_is_rejected(mixed: Path, home: Path) -> None:
     def check(design: Design) -> None:
         if design.name == "deep":
