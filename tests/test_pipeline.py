@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import polars as pl
@@ -17,8 +18,9 @@ import pytest
 from typer.testing import CliRunner
 
 from llm4cov_assets.assets.batches import evaluation_records
+from llm4cov_assets.assets.due import REASON
 from llm4cov_assets.assets.evaluating import evaluations_of
-from llm4cov_assets.assets.inbox import inbox
+from llm4cov_assets.assets.inbox import due_closures, inbox
 from llm4cov_assets.assets.instance import terminal_instance
 from llm4cov_assets.assets.partitions import design_batches
 from llm4cov_assets.assets.plan import run_pipeline, stages_of
@@ -26,9 +28,10 @@ from llm4cov_assets.assets.work import COSTS, Results
 from llm4cov_assets.cli import app
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.profiles import PROFILES, Profile
+from llm4cov_assets.rows import table_frame
 from warehouse.parts import list_parts, read_part
 from warehouse.schema import TABLES
-from warehouse.store import Store
+from warehouse.store import Provenance, Store
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
@@ -189,12 +192,15 @@ def test_a_killed_run_goes_on_to_the_same_table(home: Path, tmp_path: Path) -> N
 
 
 def test_a_dropped_design_becomes_a_batch_and_is_closed(home: Path) -> None:
+    """The sensor starts its closure, and the schedule only what can help: once more when it is below a target."""
     from definitions import defs
 
     folder = home / "inbox" / "blinker"
     folder.mkdir()
     (folder / "blinker.sv").write_text(
         "module blinker(input logic clk, input logic rst_n, input logic [3:0] key, output logic led);\n"
+        "  logic [7:0] spare;\n"
+        "  assign spare = 8'h00;\n"
         "  always_ff @(posedge clk or negedge rst_n)\n"
         "    if (!rst_n) led <= 1'b0;\n"
         "    else if (key == 4'ha) led <= ~led;\n"
@@ -203,22 +209,50 @@ def test_a_dropped_design_becomes_a_batch_and_is_closed(home: Path) -> None:
     old = time.time() - 60
     for path in (folder / "blinker.sv", folder):
         os.utime(path, (old, old))
+    store = Store(home)
     with terminal_instance(home) as instance:
+        job = defs.resolve_job_def("close_new_designs")
+
+        def due() -> list[dg.RunRequest | dg.SkipReason]:
+            return list(due_closures(dg.build_schedule_context(instance=instance)))
+
+        def execute(request: dg.RunRequest) -> dict[str, Any]:
+            result = job.execute_in_process(
+                instance=instance, partition_key=request.partition_key, run_config=request.run_config, tags=request.tags
+            )
+            assert result.success
+            [event] = result.asset_materializations_for_node("closure")
+            assert event.metadata["reason"].value == request.tags[REASON]
+            report = home / "reports" / "closure" / str(request.partition_key) / "blinker" / "summary.json"
+            return json.loads(report.read_text())
+
         tick = inbox(dg.build_sensor_context(instance=instance, definitions=defs))
         assert isinstance(tick, dg.SensorResult) and tick.run_requests and tick.dynamic_partitions_requests
         [request] = tick.run_requests
         assert request.run_key and request.run_key.startswith("blinker:")
         instance.add_dynamic_partitions(design_batches.name, list(tick.dynamic_partitions_requests[0].partition_keys))
-        job = defs.resolve_job_def("close_new_designs")
-        result = job.execute_in_process(instance=instance, partition_key=request.partition_key)
-        assert result.success
+        first = execute(request)
+        assert 0.7 < first["merged"]["overall"] < 1
         assert isinstance(inbox(dg.build_sensor_context(instance=instance, definitions=defs)), dg.SkipReason)
-    summary = json.loads(
-        (home / "reports" / "closure" / str(request.partition_key) / "blinker" / "summary.json").read_text()
-    )
-    assert summary["merged"]["overall"] > 0.9
-    closed = Store(home).read("transitions", asset_key="closure")
-    assert closed.height and set(closed["partition_key"]) == {request.partition_key}
+        [skip] = due()
+        assert isinstance(skip, dg.SkipReason) and "without a target" in str(skip.skip_message)
+
+        target = {
+            "design_id": first["design_id"], "simulator": store.read("simulations")["simulator"][0],
+            "metric": "overall", "target": 1.0, "origin": "calibrated", "reference": 1.0, "simulations": 1,
+        }  # fmt: skip
+        store.write("targets", table_frame("targets", [target]), Provenance(None, TINY.config_hash))
+        [request] = due()
+        assert isinstance(request, dg.RunRequest) and "below target: blinker overall" in request.tags[REASON]
+        second = execute(request)
+        assert second["merged"]["overall"] >= first["merged"]["overall"]
+        assert second["simulations"] > first["simulations"]
+        [skip] = due()
+        assert isinstance(skip, dg.SkipReason) and "still below target" in str(skip.skip_message)
+    closed = store.read("transitions", asset_key="closure")
+    assert set(closed["partition_key"]) == {request.partition_key}
+    assert "closure/earlier" in set(closed["policy"])
+    assert not set(closed["policy_id"]) - set(store.read("policies")["policy_id"])
 
 
 def test_a_dropped_design_that_cannot_be_read_is_a_warning_with_file_and_line(home: Path) -> None:

@@ -18,7 +18,11 @@ OWNERS = ["team:llm4cov"]
 def designs(
     context: dg.AssetExecutionContext, profile: ProfileResource, warehouse: WarehouseResource
 ) -> dg.MaterializeResult:
-    """The designs of a batch with their files, ports and path conditions; what cannot be read is a rejected row."""
+    """The designs of a batch with their files, ports and path conditions; what cannot be read is a rejected row.
+
+    *Needs:* a batch: generated for the profile, imported (`llm4cov designs import`), or dropped into the inbox.
+    *Costs:* less than a second a design; simulates nothing.
+    """
     from llm4cov_assets.assets.designing import batch_content, registered_designs
 
     return materialise(context, profile, warehouse, registered_designs, extra=batch_content)
@@ -34,7 +38,10 @@ def eval_designs(
     warehouse: WarehouseResource,
     simulator: SimulatorResource,
 ) -> dg.MaterializeResult:
-    """The evaluation designs, never trained on, with coverage targets from a seeded reference campaign."""
+    """The evaluation designs, never trained on, with coverage targets from a seeded reference campaign.
+
+    *Needs:* nothing. *Costs:* one build and up to 24 simulations (`calibration_sims`) a design.
+    """
     from llm4cov_assets.assets.designing import evaluation_content, evaluation_designs
 
     def body(work: Work) -> Outcome:
@@ -51,7 +58,10 @@ def eval_designs(
 def base_student(
     context: dg.AssetExecutionContext, profile: ProfileResource, warehouse: WarehouseResource
 ) -> dg.MaterializeResult:
-    """The student before any training (policy `untrained`): seeded initial weights."""
+    """The student before any training (policy `untrained`): seeded initial weights.
+
+    *Needs:* nothing. *Costs:* seconds; trains nothing.
+    """
     from llm4cov_assets.assets.training import initial_checkpoint, initial_student
 
     def which(work: Work) -> str:
