@@ -12,11 +12,11 @@ from llm4cov_assets.report.numbers import Numbers, policy_place
 
 COLOURS = {
     "untrained": "#8b8f98",
-    "stage_0": "#93c5fd",
-    "stage_1": "#3b82f6",
-    "stage_2": "#1d4ed8",
+    "stage_0": "#9cc9fb",
+    "stage_1": "#5193f5",
+    "stage_2": "#2059e0",
     "control": "#d97706",
-    "teacher": "#15803d",
+    "teacher": "#16924a",
     "scripted/random": "#dc2626",
     "scripted/reset": "#a16207",
 }

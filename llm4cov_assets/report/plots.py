@@ -75,7 +75,7 @@ def intervals(
     explained by `mark`. `zero` draws the line that an interval should not cross.
     """
     labels = list(dict.fromkeys(label for rows in panels.values() for label, *_ in rows))
-    with _drawing(8, 0.9 + 0.27 * len(labels), columns=len(panels)) as (figure, *all_axes):
+    with _drawing(8, 0.9 + 0.25 * len(labels), columns=len(panels)) as (figure, *all_axes):
         for axes, (panel, rows) in zip(all_axes, panels.items(), strict=True):
             for label, value, low, high in rows:
                 y, colour = labels.index(label), colours.get(label, FILL)
@@ -84,10 +84,11 @@ def intervals(
                 if marks and (panel, label) in marks:
                     axes.plot(marks[panel, label], y, "D", color=colour, markersize=4.5, fillstyle="none")
                 text = f"{value:+.3f}" if zero else f"{value:.3f}"
-                axes.annotate(text, (value, y), (0, 5), textcoords="offset points", ha="center", fontsize=7)
+                axes.annotate(text, (high, y), (6, 0), textcoords="offset points", va="center", fontsize=7)
             if zero:
                 axes.axvline(0, color=INK, linewidth=0.8)
-            axes.set(title=panel, xlabel=axis, ylim=(len(labels) - 0.4, -0.75))
+            axes.set(title=panel, xlabel=axis, ylim=(len(labels) - 0.4, -0.6))
+            axes.margins(x=0.14)
             axes.set_yticks(range(len(labels)), labels)
             axes.grid(axis="x")
             axes.tick_params(left=False)
@@ -189,7 +190,7 @@ def _svg(figure: Figure) -> str:
     figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r' id="[a-z.]+_\d+"', "", svg)  # nothing refers to them, and a page has several pictures
+    svg = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", svg)  # nothing refers to them, and a page has several pictures
     svg = re.sub(r"font-family: [^;]*;", "font-family: system-ui, sans-serif;", svg)
     svg = re.sub(r"(\.\d\d)\d{3,4}\b", r"\1", svg)  # coordinates; labels have three digits
     svg = svg.replace('xmlns:xlink="http://www.w3.org/1999/xlink"', "").replace("xlink:href", "href")

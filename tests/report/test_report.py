@@ -1,0 +1,195 @@
+"""The report, the metadata of the comparison and `llm4cov trajectory` show what the warehouse holds."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+import polars as pl
+import pytest
+from example_rows import CONFIG, Example
+from typer.testing import CliRunner
+
+from llm4cov_assets.assets.evaluating import comparison_metadata
+from llm4cov_assets.cli import app
+from llm4cov_assets.profiles import Profile
+from llm4cov_assets.report import trajectory
+from llm4cov_assets.report.numbers import numbers as read_numbers
+from llm4cov_assets.report.numbers import ordered, policy_place
+from llm4cov_assets.report.page import page, report
+from llm4cov_assets.report.pictures import pictures
+from warehouse.store import Store
+
+Filled = tuple[Store, Example]
+
+
+class Page(HTMLParser):
+    """Headings, table cells and the rest of the text of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.headings: list[str] = []
+        self.cells: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "path", "use"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.open:
+            while self.open.pop() != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("h2", "h3"):
+            self.headings.append(data)
+        if self.open and self.open[-1] in ("td", "th"):
+            self.cells.append(data)
+
+
+def test_numbers_are_those_of_the_configuration_asked_for(filled: Filled) -> None:
+    found = read_numbers(filled[0], CONFIG)
+    assert found.policies() == ["untrained", "stage_0", "stage_1", "stage_2", "scripted/random"]
+    assert [(r["policy_a"], r["diff"]) for r in found.differences] == [("stage_2", 0.25)]
+    assert found.funnel["repairs_accepted"].to_list() == [1, 1, 1]
+    assert found.rounds.filter(benchmark="all", policy="stage_0")["avg_cov"].to_list() == [0.625, 0.75]
+    assert found.trajectory_id == filled[1].steps["agentic/stage_2/0"].trajectory_id
+    other = read_numbers(filled[0], "beef" * 4)
+    assert (other.board, other.trajectory_id, other.funnel["drafts"].to_list()) == ([], None, [1])
+
+
+def test_all_comes_before_kinds_and_direct_before_agentic() -> None:
+    rows = [
+        {"policy": policy, "benchmark": benchmark, "mode": mode}
+        for policy in ("scripted/reset", "control", "untrained")
+        for benchmark in ("hand_written", "all")
+        for mode in ("agentic", "direct")
+    ]
+    assert [(r["benchmark"], r["mode"], r["policy"]) for r in ordered(rows)][:4] == [
+        ("all", "direct", "untrained"),
+        ("all", "direct", "control"),
+        ("all", "direct", "scripted/reset"),
+        ("all", "agentic", "untrained"),
+    ]
+    assert policy_place("stage_2") < policy_place("teacher") < policy_place("scripted/random")
+
+
+def test_every_picture_says_one_thing_and_how_to_read_it(filled: Filled) -> None:
+    drawn = pictures(read_numbers(filled[0], CONFIG))
+    assert list(drawn) == ["leaderboard", "differences", "rounds", "simulations", "funnel", "repairs"]
+    for picture in drawn.values():
+        assert picture.caption.endswith(".") and picture.caption in picture.markdown
+    assert "line and branch alone" in drawn["leaderboard"].svg
+    assert "stage 2 (stage_1 repairs)" in drawn["repairs"].svg
+
+
+def test_pictures_without_numbers_are_left_out(filled: Filled) -> None:
+    assert list(pictures(read_numbers(filled[0], "beef" * 4))) == ["funnel"]
+
+
+def test_the_report_is_one_page_with_all_sections(filled: Filled) -> None:
+    numbers = read_numbers(filled[0], CONFIG)
+    with filled[0].connect() as connection:
+        example = trajectory.read(connection, numbers.trajectory_id or "")
+    html = page(Profile(), numbers, example)
+    shown = Page(html)
+    for heading in ("Leaderboard", "Coverage by round", "One trajectory, step by step", "Funnel of each stage"):
+        assert heading in shown.headings
+    assert "Round 1: 0.875 → 0.875 (+0.000), passed" in shown.headings
+    assert {"line and branch", "stage_2 − stage_0", "+0.250", "[+0.200, +0.300]"} <= set(shown.cells)
+    assert html.count("<svg") == 6 and "http" not in html.replace("http://www.w3.org/2000/svg", "")
+    assert "<script" not in html and shown.open in ([], ["html"])
+
+
+def test_there_is_no_report_before_the_evaluation(filled: Filled) -> None:
+    assert report(filled[0], Profile()) == ""
+
+
+def test_what_a_page_shows_is_escaped(filled: Filled) -> None:
+    step = trajectory.TrajectoryStep(
+        0, "<em>", "repair", "<i>", "passed", 0.0, 0.5, 0.5, None, "status: <u>\nuncovered, most useful first:\n<s>",
+        "old", "<new>", None, None, 1, (), (),
+    )  # fmt: skip
+    html = page(
+        Profile(), read_numbers(filled[0], CONFIG), trajectory.Trajectory("0" * 32, (step,), 0.25, {"<f>": "<r>"})
+    )
+    for raw in ("<em>", "<i>", "<u>", "<s>", "<new>", "<f>", "<r>"):
+        assert raw not in html
+    assert "&lt;new&gt;" in html and "&lt;s&gt;" in html
+
+
+def test_the_comparison_shows_the_same_as_the_report(filled: Filled) -> None:
+    store = filled[0]
+    scores = [r for r in store.read("scores", config_hash=CONFIG).to_dicts() if r["benchmark"] == "all"]
+    found = read_numbers(store, CONFIG, scores, store.read("comparisons", config_hash=CONFIG).to_dicts())
+    metadata = comparison_metadata(store, found, pl.DataFrame({"evaluation_id": ["a"]}))
+    assert {f"plot/{name}" for name in pictures(found)} < set(metadata)
+    assert "avg_line_branch" in metadata["leaderboard"]["markdown"]
+    assert "| stage_0 | all | 1 | 1 | 1 | 0.750 | 0.750 |" in metadata["rounds"]["markdown"]
+    assert "**Round 1: 0.875 → 0.875 (+0.000), passed**" in metadata["trajectory"]["markdown"]
+    assert (metadata["policies"], metadata["evaluations"]) == (5, 1)
+
+
+def test_a_repair_shows_what_was_uncovered_what_changed_and_what_it_hit(filled: Filled) -> None:
+    with filled[0].connect() as connection:
+        read = trajectory.read(connection, filled[1].steps["0/fifo/0"].trajectory_id)
+    draft, repair = read.steps
+    assert (read.design, read.best, read.avg_random, list(read.rtl)) == ("fifo", 0.625, None, ["fifo.sv"])
+    assert (draft.change, draft.n_uncovered, draft.observed) == (["+# [0, 1, 4, 6, 8]"], 10, "")
+    assert repair.title == "Round 1: 0.500 → 0.625 (+0.125), passed"
+    assert repair.change == ["@@", "-# [0, 1, 4, 6, 8]", "+# [0, 1, 2, 3, 4, 6, 8]"]
+    assert repair.outcome == "It hits 2 of the 5 uncovered points: 2 line."
+    assert trajectory.by_line(repair.hit) == {"fifo.sv": {12: ("line 2;", "block"), 13: ("line 3;", "block")}}
+    assert json.loads(json.dumps(read.as_json()))["steps"][1]["hit"][0]["line"] == 12
+
+
+def test_an_unusable_answer_changes_nothing(filled: Filled) -> None:
+    with filled[0].connect() as connection:
+        [step] = trajectory.read(connection, filled[1].steps["0/uart/1"].trajectory_id).steps
+        with pytest.raises(LookupError):
+            trajectory.read(connection, "0" * 32)
+    assert (step.status, step.testbench, step.change, step.hit) == ("unparsable", "", [], ())
+
+
+def test_a_draft_shows_its_tests_and_a_repair_its_changes() -> None:
+    text = 'import cocotb\n\n\n@cocotb.test()\nasync def t(dut):\n    """Nothing."""\n'
+    step = trajectory.TrajectoryStep(
+        0, "d", "draft", "p", "passed", 0.0, 0.5, 0.5, None, "", "", text, None, None, 2, (), ()
+    )
+    assert step.change == ["+@cocotb.test()", "+async def t(dut):", '+    """Nothing."""']
+
+
+def llm4cov(store: Store, *arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, [*arguments], env={"LLM4COV_HOME": str(store.home)})
+    return done.exit_code, done.output
+
+
+def test_a_trajectory_is_found_by_its_id_and_by_those_of_its_rows(filled: Filled) -> None:
+    step = filled[1].steps["0/fifo/0/r"]
+    for identity in (step.trajectory_id, step.trajectory_id[:10], step.transition_id):
+        code, output = llm4cov(filled[0], "trajectory", identity)
+        assert code == 0 and "Round 1: 0.500 → 0.625 (+0.125), passed" in output
+    code, output = llm4cov(filled[0], "trajectory", step.trajectory_id, "--json")
+    assert json.loads(output)["design"] == "fifo"
+
+
+def test_without_an_evaluation_of_the_current_configuration_there_is_none(filled: Filled) -> None:
+    for arguments in ((), ("alu",), ("0" * 32,)):
+        code, output = llm4cov(filled[0], "trajectory", *arguments)
+        assert code == 1 and "from episodes order by telling" in output
+
+
+def test_the_most_telling_trajectory_is_shown_by_default_and_for_a_design(tmp_path_factory, filled: Filled) -> None:
+    store = Store(tmp_path_factory.mktemp("alone"))
+    filled[1].write(store)
+    store.publish(force=True)
+    for arguments in ((), ("alu",)):
+        code, output = llm4cov(store, "trajectory", *arguments)
+        assert code == 0 and "alu: stage_2, best 87.5 %; scripted/random reaches 62.5 % on average" in output
+
+
+def test_the_report_of_a_profile_without_results_says_what_to_run(filled: Filled) -> None:
+    done = CliRunner().invoke(app, ["report", "--seed", "3"], env={"LLM4COV_HOME": str(filled[0].home)})
+    assert "llm4cov run --profile demo --seed 3" in str(done.exception)
