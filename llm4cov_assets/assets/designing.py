@@ -43,7 +43,7 @@ def evaluation_content(work: Work) -> str:
 def evaluation_designs(work: Work, simulator: Simulator) -> Outcome:
     """Rows of the evaluation designs, and their targets from a reference campaign."""
     from llm4cov_assets.assets.simulating import Counted
-    from llm4cov_assets.ingest.calibration import calibrate, target_rows
+    from llm4cov_assets.ingest.calibration import calibrate, reference_rows
 
     records = evaluation_records(work.profile, work.store.home)
     tables, rejected = analysed(work, records)
@@ -54,7 +54,8 @@ def evaluation_designs(work: Work, simulator: Simulator) -> Outcome:
     references = calibrate(
         designs, simulate, simulator.points, budget_sims=work.profile.calibration_sims, seed=work.profile.seed
     )
-    tables |= {"targets": target_rows(references), "rejected_designs": _rejected_rows(rejected)}
+    tables |= reference_rows(references, simulator.points, work.profile.config_hash)
+    tables["rejected_designs"] = _rejected_rows(rejected)
     reached = [r.coverage.overall or 0.0 for r in references]
     metadata = {
         "targets": tables["targets"].height,
@@ -88,6 +89,7 @@ def analysed(work: Work, records: Sequence[DesignRecord]) -> tuple[dict[str, pl.
                     cluster=r.cluster,
                     benchmark=r.benchmark,
                     analysis=analysis,
+                    deterministic=r.deterministic,
                 )
             )
     return {"designs": rows.design_rows(found), "design_files": rows.file_rows(accepted)}, rejected

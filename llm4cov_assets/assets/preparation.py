@@ -29,7 +29,7 @@ def designs(
 
 
 @dg.asset(
-    group_name=GROUP, kinds={"verilog", "verilator", "parquet"}, owners=OWNERS, code_version="1",
+    group_name=GROUP, kinds={"verilog", "verilator", "parquet"}, owners=OWNERS, code_version="2",
     metadata=column_schema("targets"), pool="simulation",
 )  # fmt: skip
 def eval_designs(
