@@ -104,21 +104,30 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="file to write (default: reports/<profile>.html in the home)")
     ] = None,
+    pictures: Annotated[Path | None, typer.Option(help="folder for the pictures as SVG files, too")] = None,
 ) -> None:
     """Write one HTML file with the results of a profile: tables, pictures, one trajectory step by step."""
     from llm4cov_assets.report import page
+    from llm4cov_assets.report.numbers import numbers
+    from llm4cov_assets.report.pictures import pictures as draw
 
+    chosen = seeded(profile, seed)
     with _store() as store:
-        html = page.report(store, seeded(profile, seed))
-        if not html:
+        found = numbers(store, chosen.config_hash)
+        if not found.board:
             raise UserError(f"nothing is evaluated yet for this profile and seed: llm4cov run {options(profile, seed)}")
+        drawn = draw(found)
         name = profile if seed is None else f"{profile}-seed-{seed}"
-        path = out or store.home / "reports" / f"{name}.html"
-    try:
-        path.write_text(html, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}") from error
-    print(path)
+        files = {out or store.home / "reports" / f"{name}.html": page.report(store, chosen, found, drawn)}
+    if pictures:
+        files |= {pictures / f"{picture.name}.svg": picture.svg for picture in drawn.values()}
+    for path, text in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"cannot write {path}: {error.strerror}") from error
+        print(path)
 
 
 @warehouse.command()

@@ -7,8 +7,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from llm4cov_assets.report import trajectory as trajectories
-from llm4cov_assets.report.numbers import Numbers, Rows, numbers
-from llm4cov_assets.report.pictures import FUNNEL, Picture, pictures
+from llm4cov_assets.report.numbers import Numbers, Rows
+from llm4cov_assets.report.pictures import FUNNEL, Picture
 from llm4cov_assets.report.trajectory import Trajectory, TrajectoryStep, by_line
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ figcaption, .how { opacity: .75 }
 th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--faint); white-space: nowrap }
 th { text-align: left; font-weight: 600; vertical-align: bottom; white-space: normal }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
-pre { background: var(--soft); padding: .6rem .8rem; overflow-x: auto; font: 12.5px/1.45 ui-monospace, monospace;
+pre { background: var(--soft); padding: .6rem .8rem; white-space: pre-wrap; font: 12.5px/1.45 ui-monospace, monospace;
   border-radius: 4px; margin: .4rem 0 }
 pre .plus { background: var(--plus) } pre .minus { background: var(--minus) } pre span { display: block }
 details { margin: .4rem 0 } summary { cursor: pointer; opacity: .85 }
@@ -39,20 +39,17 @@ _SHOWN = 14
 """Lines of feedback that stand in the open; the rest is folded away."""
 
 
-def report(store: Store, profile: Profile) -> str:
-    """HTML of the stored results of a profile; empty when nothing is evaluated yet."""
-    found = numbers(store, profile.config_hash)
-    if not found.board:
-        return ""
+def report(store: Store, profile: Profile, found: Numbers, drawn: Mapping[str, Picture]) -> str:
+    """HTML of the results of a profile, with the most telling trajectory as an example."""
     with store.connect() as connection:
         example = trajectories.read(connection, found.trajectory_id) if found.trajectory_id else None
-    return page(profile, found, example)
+    return page(profile, found, drawn, example)
 
 
-def page(profile: Profile, found: Numbers, example: Trajectory | None) -> str:
-    """The report of these numbers, with one trajectory as an example."""
+def page(profile: Profile, found: Numbers, drawn: Mapping[str, Picture], example: Trajectory | None) -> str:
+    """The report of these numbers and pictures (by name), with one trajectory as an example."""
     title = f"llm4cov: profile {profile.name}"
-    body = "".join(_sections(profile, found, example))
+    body = "".join(_sections(profile, found, drawn, example))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
@@ -62,8 +59,9 @@ def page(profile: Profile, found: Numbers, example: Trajectory | None) -> str:
     )
 
 
-def _sections(profile: Profile, found: Numbers, example: Trajectory | None) -> Iterator[str]:
-    drawn = pictures(found)
+def _sections(
+    profile: Profile, found: Numbers, drawn: Mapping[str, Picture], example: Trajectory | None
+) -> Iterator[str]:
     whole = [row for row in found.board if row["benchmark"] == "all"]
     yield _section(drawn.get("leaderboard"), _leaderboard(whole), *_by_kind(found.board))
     kinds = [row for row in found.differences if row["benchmark"] != "all"]

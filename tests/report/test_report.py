@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 
 import polars as pl
 import pytest
-from example_rows import CONFIG, Example
+from example_rows import CONFIG, Example, example
 from typer.testing import CliRunner
 
 from llm4cov_assets.assets.evaluating import comparison_metadata
@@ -16,7 +17,7 @@ from llm4cov_assets.profiles import Profile
 from llm4cov_assets.report import trajectory
 from llm4cov_assets.report.numbers import numbers as read_numbers
 from llm4cov_assets.report.numbers import ordered, policy_place
-from llm4cov_assets.report.page import page, report
+from llm4cov_assets.report.page import page
 from llm4cov_assets.report.pictures import pictures
 from warehouse.store import Store
 
@@ -92,8 +93,8 @@ def test_pictures_without_numbers_are_left_out(filled: Filled) -> None:
 def test_the_report_is_one_page_with_all_sections(filled: Filled) -> None:
     numbers = read_numbers(filled[0], CONFIG)
     with filled[0].connect() as connection:
-        example = trajectory.read(connection, numbers.trajectory_id or "")
-    html = page(Profile(), numbers, example)
+        telling = trajectory.read(connection, numbers.trajectory_id or "")
+    html = page(Profile(), numbers, pictures(numbers), telling)
     shown = Page(html)
     for heading in ("Leaderboard", "Coverage by round", "One trajectory, step by step", "Funnel of each stage"):
         assert heading in shown.headings
@@ -103,18 +104,13 @@ def test_the_report_is_one_page_with_all_sections(filled: Filled) -> None:
     assert "<script" not in html and shown.open in ([], ["html"])
 
 
-def test_there_is_no_report_before_the_evaluation(filled: Filled) -> None:
-    assert report(filled[0], Profile()) == ""
-
-
 def test_what_a_page_shows_is_escaped(filled: Filled) -> None:
     step = trajectory.TrajectoryStep(
         0, "<em>", "repair", "<i>", "passed", 0.0, 0.5, 0.5, None, "status: <u>\nuncovered, most useful first:\n<s>",
         "old", "<new>", None, None, 1, (), (),
     )  # fmt: skip
-    html = page(
-        Profile(), read_numbers(filled[0], CONFIG), trajectory.Trajectory("0" * 32, (step,), 0.25, {"<f>": "<r>"})
-    )
+    made_up = trajectory.Trajectory("0" * 32, (step,), 0.25, {"<f>": "<r>"})
+    html = page(Profile(), read_numbers(filled[0], CONFIG), {}, made_up)
     for raw in ("<em>", "<i>", "<u>", "<s>", "<new>", "<f>", "<r>"):
         assert raw not in html
     assert "&lt;new&gt;" in html and "&lt;s&gt;" in html
@@ -188,6 +184,15 @@ def test_the_most_telling_trajectory_is_shown_by_default_and_for_a_design(tmp_pa
     for arguments in ((), ("alu",)):
         code, output = llm4cov(store, "trajectory", *arguments)
         assert code == 0 and "alu: stage_2, best 87.5 %; scripted/random reaches 62.5 % on average" in output
+
+
+def test_the_report_is_written_with_its_pictures_beside_it(tmp_path: Path) -> None:
+    rows, store = example(Profile().config_hash), Store(tmp_path)
+    rows.write(store)
+    code, output = llm4cov(store, "report", "--out", str(tmp_path / "new" / "r.html"), "--pictures", str(tmp_path))
+    assert code == 0 and len(output.split()) == 7
+    assert "One trajectory, step by step" in (tmp_path / "new" / "r.html").read_text()
+    assert (tmp_path / "rounds.svg").read_text().startswith("<svg")
 
 
 def test_the_report_of_a_profile_without_results_says_what_to_run(filled: Filled) -> None:
