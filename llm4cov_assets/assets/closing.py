@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from llm4cov_assets import rows
 from llm4cov_assets.assets.due import FIRST_BUDGET, Attempts, ClosedBatch, ClosedDesign, Decision, Targets, decide
 from llm4cov_assets.assets.earlier import Earlier
 from llm4cov_assets.assets.finished import Finished
+from llm4cov_assets.assets.progress import Silent
 from llm4cov_assets.assets.recall import designs_of, testbenches_of
 from llm4cov_assets.assets.simulating import Counted, step_tables
 from llm4cov_assets.assets.work import Outcome, Work, markdown_table
@@ -96,13 +97,12 @@ def closed(work: Work, simulator: Simulator, budget_sims: int, reason: str) -> O
     Each design starts from what its last closure found, so that closing again never loses coverage.
     """
     policies = portfolio((), work.store.home)
-    simulate = Counted(work, simulator)
+    simulate = Counted(replace(work, reporter=Silent()), simulator)
     earlier = _earlier(work)
     found: list[Closure] = []
-    designs = designs_of(work, work.partition)
-    with work.task("closing coverage", len(designs), "designs") as task:
-        for design in designs:
-            known = earlier.get(design.design_id)
+    for design in designs_of(work, work.partition):
+        known = earlier.get(design.design_id)
+        with work.task(f"closing {design.name}", budget_sims, "simulations") as task:
             found.append(
                 close_coverage(
                     design, [*([known] if known else []), *policies], simulate, points=simulator.points,
@@ -111,9 +111,9 @@ def closed(work: Work, simulator: Simulator, budget_sims: int, reason: str) -> O
                     # with the seed of the first closure most proposals would be the same again
                     seed=work.seed(policies_hash(policies), budget_sims, known.policy_id) if known
                     else work.profile.seed,
+                    progress=lambda step, task=task: task.advance(step.logical),
                 )
             )  # fmt: skip
-            task.advance()
     folder = work.store.home / "reports" / "closure" / (work.partition or "")
     for closure in found:
         _report(closure, folder / closure.design.name)

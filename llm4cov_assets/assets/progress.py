@@ -37,7 +37,7 @@ class LogReporter:
     def task(self, what: str, total: int, unit: str) -> Iterator[Task]:
         task = _LoggedTask(self._log, what, total, unit, self._every_s)
         yield task
-        task.say()
+        task.say(ended=True)
 
 
 class _LoggedTask:
@@ -51,12 +51,26 @@ class _LoggedTask:
         if time.monotonic() - self._said >= self._every_s:
             self.say()
 
-    def say(self) -> None:
+    def say(self, ended: bool = False) -> None:
         self._said = time.monotonic()
         elapsed = self._said - self._start
-        left = elapsed * (self._total - self._done) / self._done if self._done and self._total > self._done else 0.0
+        # a task may end before its total, as a closure does that has covered everything
+        going_on = not ended and self._done and self._total > self._done
+        left = elapsed * (self._total - self._done) / self._done if going_on else 0.0
         rest = f", about {left:.0f} s left" if left else f" in {elapsed:.1f} s"
         self._log.info(f"{self._what}: {self._done} of {self._total or '?'} {self._unit}{rest}")
+
+
+class Silent:
+    """Shows nothing: for the parts of a task that is shown as a whole."""
+
+    @contextmanager
+    def task(self, what: str, total: int, unit: str) -> Iterator[Task]:
+        """Run the block."""
+        yield self
+
+    def advance(self, n: int = 1) -> None:
+        """Nothing to show."""
 
 
 _current: ContextVar[Reporter | None] = ContextVar("llm4cov_progress", default=None)
