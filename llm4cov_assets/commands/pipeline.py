@@ -1,11 +1,10 @@
-"""`llm4cov run`, `llm4cov report`, `llm4cov compare` and `llm4cov profiles`."""
+"""`llm4cov run`, `llm4cov compare` and `llm4cov profiles`."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,14 +22,10 @@ SeedOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object on stdout")]
 
-ORDER = ("untrained", "stage_0", "stage_1", "stage_2", "control", "teacher")
-"""Order of the leaderboard; other policies follow by name."""
-
 
 def mount(app: typer.Typer) -> None:
     """Register the commands of this module."""
     app.command("run")(run)
-    app.command("report")(report)
     app.command("compare")(compare)
     app.command("profiles")(profiles)
 
@@ -123,32 +118,6 @@ def compare(
         show_comparisons(rows)
 
 
-def report(
-    profile: ProfileOption = "demo",
-    seed: SeedOption = None,
-    out: Annotated[
-        Path | None, typer.Option(help="file to write (default: reports/<profile>.html in the home)")
-    ] = None,
-) -> None:
-    """Write one HTML file with leaderboard, comparisons, funnel and training of a profile."""
-    from llm4cov_assets.home import home
-    from llm4cov_assets.report.page import page
-    from warehouse.store import Store
-
-    chosen, store = seeded(profile, seed), Store(home())
-    board, differences = results(chosen)
-    if not board:
-        raise UserError(f"nothing is evaluated yet for this profile and seed: llm4cov run {options(profile, seed)}")
-    tables = [store.read(name, config_hash=chosen.config_hash) for name in ("transitions", "checkpoints")]
-    name = profile if seed is None else f"{profile}-seed-{seed}"
-    path = out or home() / "reports" / f"{name}.html"
-    try:
-        path.write_text(page(chosen, board, differences, *tables), encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}") from error
-    print(path)
-
-
 def profiles(as_json: JsonOption = False) -> None:
     """The profiles and what each is meant to cost."""
     from llm4cov_assets.assets.instance import dagster_home
@@ -202,33 +171,14 @@ def costs_text(costs: dict[str, float]) -> str:
 def results(profile: Profile) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Leaderboard and comparisons of a configuration, in the order in which they are shown."""
     from llm4cov_assets.home import home
+    from llm4cov_assets.report.numbers import ordered
     from warehouse.schema import PROVENANCE
     from warehouse.store import Store
 
     store, hidden = Store(home()), [c.name for c in PROVENANCE]
     scores = store.read("scores", config_hash=profile.config_hash).drop(hidden).to_dicts()
     differences = store.read("comparisons", config_hash=profile.config_hash).drop(hidden).to_dicts()
-    return (
-        sorted(
-            scores, key=lambda r: (r["benchmark"] != "all", r["benchmark"], r["mode"] != "direct", *place(r["policy"]))
-        ),
-        sorted(
-            differences, key=lambda r: (r["benchmark"] != "all", r["benchmark"], r["mode"] != "direct", pair_place(r))
-        ),
-    )
-
-
-def pair_place(row: dict[str, Any]) -> int:
-    """Where a comparison stands in the list."""
-    from llm4cov_assets.assets.evaluating import PAIRS
-
-    pair = (row["policy_a"], row["policy_b"])
-    return PAIRS.index(pair) if pair in PAIRS else len(PAIRS)
-
-
-def place(policy: str) -> tuple[int, str]:
-    """Where a policy stands in the leaderboard."""
-    return (ORDER.index(policy) if policy in ORDER else len(ORDER), policy)
+    return ordered(scores), ordered(differences)
 
 
 def show_results(board: list[dict[str, Any]], differences: list[dict[str, Any]]) -> None:
@@ -241,21 +191,26 @@ def show_results(board: list[dict[str, Any]], differences: list[dict[str, Any]])
         return
     title = f"Leaderboard: {whole[0]['n_designs']} evaluation designs in {whole[0]['n_clusters']} clusters"
     table = Table("policy", "mode", title=title, title_justify="left")
-    for column in ("passed", "targets met", "coverage", "95 % interval", "pass@1", "pass@n", "best@n", "simulations"):
+    for column in ("passed", "targets met", "coverage", "95 % interval", "line+branch"):
+        table.add_column(column, justify="right")
+    for column in ("pass@1", "pass@n", "best@n", "simulations"):
         table.add_column(column, justify="right")
     for r in whole:
         interval = f"{r['avg_cov_low']:.3f} to {r['avg_cov_high']:.3f}"
         shares = [_fraction(r[c]) for c in ("pass_at_1", "pass_at_n", "best_at_n")]
         first = (r["policy"], r["mode"], _fraction(r["sim_pass"]), _fraction(r["cov_pass"]), f"{r['avg_cov']:.3f}")
-        table.add_row(*first, interval, *shares, str(r["simulations"]))
+        table.add_row(*first, interval, _fraction(r["avg_line_branch"]), *shares, str(r["simulations"]))
     console.print(table)
     columns = list(dict.fromkeys((r["benchmark"], r["mode"]) for r in board if r["benchmark"] != "all"))
-    table = Table("policy", title="Mean coverage by kind of evaluation design", title_justify="left")
+    table = Table("policy", title="Mean coverage by kind of evaluation design (line+branch)", title_justify="left")
     for benchmark, mode in columns:
         table.add_column(f"{benchmark} {mode}", justify="right")
-    values = {(r["policy"], r["benchmark"], r["mode"]): r["avg_cov"] for r in board}
+    values = {
+        (r["policy"], r["benchmark"], r["mode"]): f"{r['avg_cov']:.3f} ({_fraction(r['avg_line_branch'])})"
+        for r in board
+    }
     for policy in dict.fromkeys(r["policy"] for r in whole):
-        table.add_row(policy, *(_fraction(values.get((policy, *column))) for column in columns))
+        table.add_row(policy, *(values.get((policy, *column), "–") for column in columns))
     console.print(table)
     show_comparisons([r for r in differences if r["benchmark"] == "all"])
 
