@@ -60,6 +60,19 @@ def test_every_job_sensor_and_schedule_has_a_description() -> None:
     assert [d.name for d in named if not d.description and not d.name.startswith("__")] == []
 
 
+def test_every_job_says_what_it_needs_and_what_it_costs() -> None:
+    described = {j.name: j.description or "" for j in defs.get_repository_def().get_all_jobs() if j.name[:2] != "__"}
+    assert [name for name, text in described.items() if "Needs " not in text or "Costs " not in text] == []
+
+
+def test_sensors_and_schedules_are_described_without_markup() -> None:
+    """The UI shows markdown for jobs and assets, and plain text for these."""
+    repository = defs.get_repository_def()
+    assert [
+        s.name for s in (*repository.sensor_defs, *repository.schedule_defs) if set("`*") & set(s.description or "")
+    ] == []
+
+
 def test_partitioned_jobs_stop_before_the_training_rows() -> None:
     for job in defs.get_repository_def().get_all_jobs():
         keys = {k.path[-1] for k in job.asset_layer.executable_asset_keys}

@@ -97,8 +97,8 @@ publish_after_success = dg.run_status_sensor(
     name="publish_after_success",
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
-        "After each run that succeeded, brings its rows into `trajectories.duckdb`, where SQL sees them. Leave it on; "
-        "costs a second or two. `llm4cov run` publishes by itself."
+        "After each run that succeeded, brings its rows into trajectories.duckdb, where SQL sees them. Leave it on; "
+        "costs a second or two. llm4cov run publishes by itself."
     ),
 )(_publish)
 
@@ -107,6 +107,6 @@ publish_after_failure = dg.run_status_sensor(
     name="publish_after_failure",
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
-        "After each run that failed, brings the rows that it had stored before into `trajectories.duckdb`. Leave it on."
+        "After each run that failed, brings the rows that it had stored before into trajectories.duckdb. Leave it on."
     ),
 )(_publish)

@@ -30,8 +30,8 @@ def trajectories_job(k: int):
         selection=_selection(*(f"stage_{k}/{name}" for name in names)),
         description=(
             f"Stage {k} on one design batch: {_WHO[k]}; every testbench is simulated. Needs {_before(k)}. "
-            "Costs about 10 simulations a design in the demo. Run it on every batch (*Launch backfill*), then "
-            f"`stage_{k}_training`. Trains nothing."
+            "Costs about 10 simulations a design in the demo. Run it on every batch (*Materialize all* asks which), "
+            f"then `stage_{k}_training`. Trains nothing."
         ),
     )
 
