@@ -29,7 +29,10 @@ def baselines_evaluation(
     policies: PoliciesResource,
     simulator: SimulatorResource,
 ) -> dg.MaterializeResult:
-    """The untrained student, the teacher and the scripted policies on the evaluation designs."""
+    """The untrained student, the teacher and the scripted policies on the evaluation designs.
+
+    *Needs:* `base_student` and `eval_designs`. *Costs:* up to 25 simulations a policy and evaluation design.
+    """
     from llm4cov_assets.assets.evaluating import evaluated
     from llm4cov_assets.policy.registry import baseline_names
 
@@ -58,7 +61,10 @@ def control_checkpoint(
     trainer: TrainerResource,
 ) -> dg.MaterializeResult:
     """Stage 0's student trained on with stage 0's data, with the steps and rates of stages 1 and 2: more training
-    without new data."""
+    without new data.
+
+    *Needs:* stage 0. *Costs:* minutes of training on one core.
+    """
     from llm4cov_assets.assets.training import trained
 
     def body(work: Work) -> Outcome:
@@ -80,7 +86,10 @@ def control_evaluation(
     policies: PoliciesResource,
     simulator: SimulatorResource,
 ) -> dg.MaterializeResult:
-    """The control on the evaluation designs: what part of the gain is more training rather than new data."""
+    """The control on the evaluation designs: what part of the gain is more training rather than new data.
+
+    *Needs:* the control's checkpoint and `eval_designs`. *Costs:* up to 25 simulations an evaluation design.
+    """
     from llm4cov_assets.assets.evaluating import evaluated
 
     def body(work: Work) -> Outcome:

@@ -60,7 +60,10 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
         warehouse: WarehouseResource,
         policies: PoliciesResource,
     ) -> dg.MaterializeResult:
-        """Testbenches proposed from s0: several per design, by the teacher (stage 0) or the student so far."""
+        """Testbenches proposed from s0: several per design, by the teacher (stage 0) or the student so far.
+
+        *Needs:* `designs`, and the student of the stage before. *Costs:* seconds a batch; simulates nothing.
+        """
         from llm4cov_assets.assets.proposals import design_states, propose
 
         def body(work: Work) -> Outcome:
@@ -82,7 +85,10 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
         warehouse: WarehouseResource,
         simulator: SimulatorResource,
     ) -> dg.MaterializeResult:
-        """What simulation says about every draft; drafts good enough to train on directly are marked accepted."""
+        """What simulation says about every draft; drafts good enough to train on directly are marked accepted.
+
+        *Needs:* `drafts`. *Costs:* one simulation a draft and, the first time, one build a design.
+        """
         from llm4cov_assets.assets.simulating import simulated_drafts
 
         def body(work: Work) -> Outcome:
@@ -98,7 +104,10 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
     def worst_states(
         context: dg.AssetExecutionContext, profile: ProfileResource, warehouse: WarehouseResource
     ) -> dg.MaterializeResult:
-        """Up to three states of each design that are worth a repair: failing, worst running, lower median."""
+        """Up to three states of each design that are worth a repair: failing, worst running, lower median.
+
+        *Needs:* `draft_coverage`. *Costs:* nothing.
+        """
         from llm4cov_assets.assets.selecting import selected_states
 
         return materialise(context, profile, warehouse, selected_states, stage=k)
@@ -115,7 +124,10 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
         policies: PoliciesResource,
         simulator: SimulatorResource,
     ) -> dg.MaterializeResult:
-        """Testbenches proposed from the selected states, by the teacher (stages 0 and 1) or the student (stage 2)."""
+        """Testbenches proposed from the selected states, by the teacher (stages 0 and 1) or the student (stage 2).
+
+        *Needs:* `worst_states`. *Costs:* seconds a batch; simulates nothing.
+        """
         from llm4cov_assets.assets.proposals import propose, selected
 
         def body(work: Work) -> Outcome:
@@ -138,7 +150,10 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
         warehouse: WarehouseResource,
         simulator: SimulatorResource,
     ) -> dg.MaterializeResult:
-        """What simulation says about every repair, its gain, and whether the rejection filter accepts it."""
+        """What simulation says about every repair, its gain, and whether the rejection filter accepts it.
+
+        *Needs:* `repairs`. *Costs:* one simulation a repair.
+        """
         from llm4cov_assets.assets.simulating import simulated_repairs
 
         def body(work: Work) -> Outcome:
@@ -157,7 +172,10 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
         warehouse: WarehouseResource,
         simulator: SimulatorResource,
     ) -> dg.MaterializeResult:
-        """Training rows made of the accepted drafts and repairs of this stage, training designs only."""
+        """Training rows made of the accepted drafts and repairs of this stage, training designs only.
+
+        *Needs:* `repair_coverage` of every batch to train on. *Costs:* seconds; simulates nothing.
+        """
         from llm4cov_assets.assets.training import training_rows
 
         def body(work: Work) -> Outcome:
@@ -179,7 +197,10 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
         trainer: TrainerResource,
     ) -> dg.MaterializeResult:
         """The student after this stage: the previous checkpoint, fine-tuned on this stage's rows (and, with `replay`,
-        those of the stages before it)."""
+        those of the stages before it).
+
+        *Needs:* `sft_dataset` and the student of the stage before. *Costs:* minutes of training on one core.
+        """
         from llm4cov_assets.assets.training import stage_data, trained
 
         def body(work: Work) -> Outcome:
@@ -199,7 +220,10 @@ def stage_assets(k: int) -> list[dg.AssetsDefinition]:
         policies: PoliciesResource,
         simulator: SimulatorResource,
     ) -> dg.MaterializeResult:
-        """The student of this stage on the evaluation designs: direct inference, and agentic with repair rounds."""
+        """The student of this stage on the evaluation designs: direct inference, and agentic with repair rounds.
+
+        *Needs:* `checkpoint` and `eval_designs`. *Costs:* up to 25 simulations an evaluation design.
+        """
         from llm4cov_assets.assets.evaluating import evaluated
 
         def body(work: Work) -> Outcome:
