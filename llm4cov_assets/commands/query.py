@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from llm4cov_assets.commands.pipeline import ProfileOption, SeedOption, options, seeded
+from llm4cov_assets.commands.pipeline import ProfileOption, options, seeded
 from llm4cov_assets.errors import UserError
 
 if TYPE_CHECKING:
@@ -100,25 +100,39 @@ def trajectory(
 
 def report(
     profile: ProfileOption = "demo",
-    seed: SeedOption = None,
+    seed: Annotated[
+        list[int] | None, typer.Option("--seed", min=0, help="training run to show; repeat it for more tables")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="file to write (default: reports/<profile>.html in the home)")
+    ] = None,
+    tables: Annotated[
+        Path | None, typer.Option(help="file for the tables as Markdown, of all runs that are named")
     ] = None,
     pictures: Annotated[Path | None, typer.Option(help="folder for the pictures as SVG files, too")] = None,
 ) -> None:
     """Write one HTML file with the results of a profile: tables, pictures, one trajectory step by step."""
+    import polars as pl
+
     from llm4cov_assets.report import page
     from llm4cov_assets.report.numbers import numbers
     from llm4cov_assets.report.pictures import pictures as draw
+    from llm4cov_assets.report.results import results
 
-    chosen = seeded(profile, seed)
+    seeds = list(dict.fromkeys(seed or [None]))
     with _store() as store:
-        found = numbers(store, chosen.config_hash)
-        if not found.board:
-            raise UserError(f"nothing is evaluated yet for this profile and seed: llm4cov run {options(profile, seed)}")
+        runs = [(p, numbers(store, p.config_hash)) for p in (seeded(profile, s) for s in seeds)]
+        for number, (_, found) in zip(seeds, runs, strict=True):
+            if not found.board:
+                which = options(profile, number)
+                raise UserError(f"nothing is evaluated yet for this profile and seed: llm4cov run {which}")
+        chosen, found = runs[0]
         drawn = draw(found)
-        name = profile if seed is None else f"{profile}-seed-{seed}"
+        name = profile if seeds[0] is None else f"{profile}-seed-{seeds[0]}"
         files = {out or store.home / "reports" / f"{name}.html": page.report(store, chosen, found, drawn)}
+        if tables:
+            evaluations = [store.read("evaluations", config_hash=p.config_hash) for p, _ in runs]
+            files[tables] = results(runs, pl.concat(evaluations))
     if pictures:
         files |= {pictures / f"{picture.name}.svg": picture.svg for picture in drawn.values()}
     for path, text in files.items():

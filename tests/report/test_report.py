@@ -195,6 +195,21 @@ def test_the_report_is_written_with_its_pictures_beside_it(tmp_path: Path) -> No
     assert (tmp_path / "rounds.svg").read_text().startswith("<svg")
 
 
+def test_tables_show_every_run_and_the_runs_together(tmp_path: Path) -> None:
+    profile, store = Profile(), Store(tmp_path)
+    for seed in (0, 1):
+        example(profile.model_copy(update={"seed": seed}).config_hash).write(store)
+    path = tmp_path / "results.md"
+    arguments = ["report", "--seed", "0", "--seed", "1", "--tables", str(path)]
+    code, output = llm4cov(store, *arguments)
+    text = path.read_text()
+    assert code == 0 and output.split()[-1] == str(path)
+    assert [line for line in text.splitlines() if line.startswith("## ")][0] == "## All seeds together (0, 1)"
+    [agentic] = {line.split(" | ")[3] for line in text.splitlines() if line.startswith("| stage_2 | ")}
+    stored = store.read("scores").filter(policy="stage_2", benchmark="all", mode="agentic")["avg_cov"].unique()
+    assert agentic.startswith(f"{stored.item():.3f}"[1:])
+
+
 def test_the_report_of_a_profile_without_results_says_what_to_run(filled: Filled) -> None:
     done = CliRunner().invoke(app, ["report", "--seed", "3"], env={"LLM4COV_HOME": str(filled[0].home)})
     assert "llm4cov run --profile demo --seed 3" in str(done.exception)
