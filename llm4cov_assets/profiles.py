@@ -27,25 +27,35 @@ class Profile(BaseModel):
 
     # stages
     teacher: str = Field("scripted/directed", description="policy that repairs in stages 0 and 1 and drafts in stage 0")
-    drafts: int = Field(6, ge=1, description="drafts per design")
-    repairs: int = Field(6, ge=1, description="repairs per selected state")
+    teacher_reach: int = Field(
+        2, ge=0, description="steps from reset that a scripted teacher always plans ahead; 0: all of them"
+    )
+    teacher_patience: float = Field(
+        0.5, ge=0, le=1, description="probability that it plans one more step; where it gives up, a burst follows"
+    )
+    drafts: int = Field(12, ge=1, description="drafts per design")
+    repairs: int = Field(8, ge=1, description="repairs per selected state")
     strategy: str = Field("worst", pattern="^(worst|median|uniform|best)$", description="which drafts to repair")
     median_gap: float = Field(0.10, description="select the lower-median draft too if it is this much above the worst")
+    per_prompt: int = Field(
+        4, ge=1, description="samples of a state that share a prompt of the student in the stages; the best is kept"
+    )
     tau: float = Field(0.01, description="least gain of an accepted repair")
     floor: float = Field(0.50, description="least coverage of an accepted stage-0 repair and of a direct example")
     keep_per_design: int = Field(
-        2, ge=0, description="best drafts, and best repairs, kept per design; 0 keeps all that are accepted; paper: 1"
+        4, ge=0, description="best drafts, and best repairs, kept per design; 0 keeps all that are accepted; paper: 1"
     )
     drafts_until: int = Field(2, description="last stage that trains on its accepted drafts too; 1 in the paper")
     replay: bool = Field(
-        True, description="train on the rows of all stages so far, the stage's own twice; the paper takes its own alone"
+        False,
+        description="train on the rows of all stages so far, the stage's own twice; not in the paper",
     )
 
     # student and training
     hidden_size: int = Field(128, description="width of the small student")
     layers: int = Field(2, description="layers of the small student; four learn to copy later and cost twice as much")
     variants: int = Field(8, description="rows made of one accepted pair (fresh aliases, goals permuted and subset)")
-    steps: tuple[int, int, int] = Field((800, 400, 400), description="optimiser steps of stages 0, 1 and 2")
+    steps: tuple[int, int, int] = Field((1000, 800, 800), description="optimiser steps of stages 0, 1 and 2")
     learning_rates: tuple[float, float, float] = Field((3e-3, 2e-3, 1.5e-3), description="peak rate of each stage")
     batch_rows: int = Field(32, description="rows per optimiser step")
     max_length: int = Field(512, description="longest row in tokens; longer rows are left out and counted")

@@ -78,14 +78,13 @@ class PoliciesResource(dg.ConfigurableResource):
     """Policies by public name."""
 
     def exploring(self, name: str, results: Results) -> Policy:
-        """The policy `name` as it drafts and repairs in a stage: a student samples with the profile's `exploration`."""
-        return self.named(name, results, temperature=results.profile.exploration)
+        """The policy `name` as it drafts and repairs in a stage: a student samples more freely there."""
+        return self.named(name, results, exploring=True)
 
-    def named(self, name: str, results: Results, *, temperature: float | None = None) -> Policy:
+    def named(self, name: str, results: Results, *, exploring: bool = False) -> Policy:
         """The policy `name` as it is now: a student has the weights that its asset made last.
 
-        `temperature` is a student's, by default the profile's. UserError for an unknown name and for a student that
-        is not trained yet.
+        UserError for an unknown name and for a student that is not trained yet.
         """
         from llm4cov_assets.policy.registry import STUDENTS, policy_by_name, student
 
@@ -97,7 +96,7 @@ class PoliciesResource(dg.ConfigurableResource):
             raise UserError(f"policy {name} is not trained yet for profile {results.profile.name}: materialise {asset}")
         home = results.store.home
         checkpoint = rows[0]["checkpoint_id"], home / rows[0]["path"]
-        return student(name, *checkpoint, results.profile, home, temperature=temperature)
+        return student(name, *checkpoint, results.profile, home, exploring=exploring)
 
 
 class TrainerResource(dg.ConfigurableResource):

@@ -2,8 +2,8 @@
 
 Stage 0 (warm-up) drafts and repairs with the teacher, stage 1 (imitation) drafts with the student and repairs with
 the teacher, stage 2 (self-sampling) does both with the student. The student of stage k is the checkpoint of stage
-k - 1. In the paper (LLM4Cov, arXiv 2602.16953, section 3) stage k trains it further on its own data only; the small
-student forgets what those do not show, so that its profiles replay the rows of the stages before.
+k - 1, and stage k trains it further on its own data only (LLM4Cov, arXiv 2602.16953, section 3); a profile may
+`replay` the rows of the stages before.
 """
 
 import dagster as dg

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import polars as pl
 
 from llm4cov_assets.learning.rollout import Step
+from sim.identity import content_id
 from sim.simulation import METRICS, Simulation
 
 EPSILON = 1e-9
 """Differences of fractions below this are rounding."""
 
-NOT_PASSED, METRIC_FALLS, NO_GAIN, BELOW_FLOOR, NOT_BEST, REPAIRS_ONLY = (
-    "not_passed", "metric_falls", "no_gain", "below_floor", "not_best", "repairs_only",
+NOT_PASSED, METRIC_FALLS, NO_GAIN, BELOW_FLOOR, NOT_BEST_OF_PROMPT, NOT_BEST, REPAIRS_ONLY = (
+    "not_passed", "metric_falls", "no_gain", "below_floor", "not_best_of_prompt", "not_best", "repairs_only",
 )  # fmt: skip
 """Values of `reject_reason`, in the order in which they are given; empty for an accepted row."""
 
@@ -22,7 +23,7 @@ def candidates(steps: Sequence[Step], transition_ids: Sequence[str]) -> pl.DataF
     """Drafts or repairs as rows to judge, with the ids of their transitions (in the same order)."""
     text, truth, number = pl.String(), pl.Boolean(), pl.Float64()
     schema: dict[str, pl.DataType] = {
-        "design_id": text, "transition_id": text, "running_before": truth, "status_after": text,
+        "design_id": text, "transition_id": text, "prompt": text, "running_before": truth, "status_after": text,
         "score_before": number, "score_after": number,
         **{f"{m}_{when}": number for when in ("before", "after") for m in METRICS},
     }  # fmt: skip
@@ -30,6 +31,7 @@ def candidates(steps: Sequence[Step], transition_ids: Sequence[str]) -> pl.DataF
         (
             step.state.design.design_id,
             transition_id,
+            content_id("asked", step.state.state_id, step.generation.prompt),
             step.state.simulation is not None and step.state.simulation.running,
             step.status,
             step.state.score,
@@ -79,7 +81,8 @@ def judge(candidates: pl.DataFrame, tau: float = 0.01, floor: float | None = Non
 
 
 def keep_best(judged: pl.DataFrame, per_design: int) -> pl.DataFrame:
-    """Reject all accepted repairs of a design but the best `per_design`; 0 is no limit.
+    """Reject all accepted repairs that answer the same prompt but the best one, then all of a design but the best
+    `per_design`; 0 is no limit on either.
 
     The best has the highest coverage, then the highest gain, then the smallest `transition_id`.
     """
@@ -90,11 +93,11 @@ def keep_best(judged: pl.DataFrame, per_design: int) -> pl.DataFrame:
 def direct_examples(
     drafts: pl.DataFrame, floor: float, *, per_design: int = 1, stage: int = 0, until: int = 1
 ) -> pl.DataFrame:
-    """Add `accepted` and `reject_reason` to drafts: the best `passed` draft of a design with coverage of at least
+    """Add `accepted` and `reject_reason` to drafts: the best `passed` drafts of a design with coverage of at least
     `floor`, in stages up to `until` (1 in the paper); later stages train on repairs only.
 
-    `per_design` keeps that many, 0 all of them (the small student needs every accepted pair). Columns read:
-    `design_id, transition_id, status_after, score_after`.
+    `per_design` keeps that many, each the best answer to its prompt, 0 all of them. Columns read:
+    `design_id, transition_id, prompt, status_after, score_after`.
     """
     reason = (
         pl.when(pl.lit(stage > until))
@@ -112,13 +115,15 @@ def direct_examples(
 def _limited(judged: pl.DataFrame, per_design: int, order: list[pl.Expr]) -> pl.DataFrame:
     if per_design <= 0:
         return judged
-    accepted = judged.filter("accepted").sort(order).with_columns(place=pl.int_range(pl.len()).over("design_id"))
-    best = accepted.filter(pl.col("place") < per_design)["transition_id"]
-    surplus = pl.col("accepted") & ~pl.col("transition_id").is_in(best.implode())
-    return judged.with_columns(
-        accepted=pl.col("accepted") & ~surplus,
-        reject_reason=pl.when(surplus).then(pl.lit(NOT_BEST)).otherwise(pl.col("reject_reason")),
-    )
+    for group, most, reason in (("prompt", 1, NOT_BEST_OF_PROMPT), ("design_id", per_design, NOT_BEST)):
+        accepted = judged.filter("accepted").sort(order).with_columns(place=pl.int_range(pl.len()).over(group))
+        best = accepted.filter(pl.col("place") < most)["transition_id"]
+        surplus = pl.col("accepted") & ~pl.col("transition_id").is_in(best.implode())
+        judged = judged.with_columns(
+            accepted=pl.col("accepted") & ~surplus,
+            reject_reason=pl.when(surplus).then(pl.lit(reason)).otherwise(pl.col("reject_reason")),
+        )
+    return judged
 
 
 def _metrics(simulation: Simulation | None) -> tuple[float | None, ...]:

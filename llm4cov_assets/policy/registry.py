@@ -34,8 +34,9 @@ class Renamed:
 
 
 def baseline_names(profile: Profile) -> list[str]:
-    """Policies that the stages are measured against. The teacher is listed once, as `teacher`."""
-    return ["untrained", "teacher", *(name for name in SCRIPTED if name != profile.teacher)]
+    """Policies that the stages are measured against. A teacher without limits is listed once, as `teacher`."""
+    same = profile.teacher if not profile.teacher_reach else ""
+    return ["untrained", "teacher", *(name for name in SCRIPTED if name != same)]
 
 
 def policy_by_name(name: str, profile: Profile, store: Store) -> Policy:
@@ -45,7 +46,10 @@ def policy_by_name(name: str, profile: Profile, store: Store) -> Policy:
     `stage_1`, `stage_2`, `control`. UserError for any other name, and for a student that is not trained yet.
     """
     if name == "teacher":
-        return Renamed("teacher", policy_by_name(profile.teacher, profile, store))
+        limits = {"reach": profile.teacher_reach, "patience": profile.teacher_patience}
+        settings = limits if profile.teacher == "scripted/directed" else {}
+        teacher = scripted(profile.teacher, **settings) if profile.teacher in SCRIPTED else None
+        return Renamed("teacher", teacher or policy_by_name(profile.teacher, profile, store))
     if name in SCRIPTED:
         return scripted(name)
     if name not in STUDENTS:
@@ -68,17 +72,18 @@ def checkpoint_of(name: str, profile: Profile, store: Store) -> tuple[str, Path]
 
 
 def student(
-    name: str, checkpoint_id: str, folder: Path, profile: Profile, home: Path, *, temperature: float | None = None
+    name: str, checkpoint_id: str, folder: Path, profile: Profile, home: Path, *, exploring: bool = False
 ) -> Policy:
-    """The student with the weights in `folder`, with the profile's sampling (or another `temperature`) and the home's
-    generation cache."""
+    """The student with the weights in `folder`, with the home's generation cache; sampling as the profile says for
+    evaluations or, `exploring`, for the drafts and repairs of a stage."""
     from llm4cov_assets.policy.student import StudentPolicy
 
     return StudentPolicy(
         name,
         folder,
         checkpoint_id,
-        temperature=profile.temperature if temperature is None else temperature,
+        temperature=profile.exploration if exploring else profile.temperature,
+        per_prompt=profile.per_prompt if exploring else 1,
         top_p=profile.top_p,
         threads=profile.threads,
         cache_dir=home / "cache" / "generations",

@@ -123,7 +123,9 @@ class ScriptedDirected(_Scripted):
     known path is probed with the constants of its guards, or with bursts. Imperfect on purpose: with probability
     `corruption` a goal's values or hold lengths are spoilt, and it does not know how much random stimulus pays, so it
     draws that anew each time: up to `bursts` before the goals (a repair only in half of the answers), with probability
-    `tail` one from where a goal led, each of 4 to `burst_cycles` cycles, short ones as likely as long ones.
+    `tail` one from where a goal led, each of an eighth of `burst_cycles` to all of them. Each step of a
+    goal beyond `reach` steps (0: no limit) it plans with probability `patience`; where it gives up, it goes on with a
+    burst.
     """
 
     name: ClassVar[str] = "scripted/directed"
@@ -132,6 +134,8 @@ class ScriptedDirected(_Scripted):
     bursts: int = 2
     burst_cycles: int = 255
     tail: float = 0.3
+    reach: int = 0
+    patience: float = 0.0
     breadth: float = 0.6
     max_segments: int = 64
 
@@ -140,11 +144,10 @@ class ScriptedDirected(_Scripted):
         simulation = state.simulation if kept is not None else None
         open_goals = goals(analysis, simulation.uncovered if simulation else None)
         aimed = [
-            self._explored(self._spoil(from_goal(goal, analysis.interface, rng), analysis.interface, rng), rng)
-            for goal in _pick(open_goals, self.goals, self.breadth, rng)
+            self._aimed(goal, analysis.interface, rng) for goal in _pick(open_goals, self.goals, self.breadth, rng)
         ]
         blind = self.goals - len(aimed)
-        bursts = [_burst(rng, self._cycles(rng)) for _ in range(rng.randint(0, self.bursts))]
+        bursts = [_burst(rng, self._cycles(rng)) for _ in range(rng.randint(1, self.bursts))]
         if simulation is None:
             return (), (*bursts, *aimed)
         unknown = _unknown(analysis, simulation.uncovered)
@@ -156,15 +159,19 @@ class ScriptedDirected(_Scripted):
         ]
         return kept or (), (*(bursts if rng.random() < 0.5 else ()), *extra, *aimed)
 
-    def _cycles(self, rng: Random) -> int:
-        """Cycles of a burst, drawn evenly on a logarithmic scale."""
-        return round(4 * (self.burst_cycles / 4) ** rng.random())
+    def _aimed(self, goal: Goal, interface: Interface, rng: Random) -> Segment:
+        segment = self._spoil(from_goal(goal, interface, rng), interface, rng)
+        explored = rng.random() < self.tail
+        burst = Burst(rng.getrandbits(32), self._cycles(rng))
+        planned = self.reach or len(segment.actions)
+        while planned < len(segment.actions) and rng.random() < self.patience:
+            planned += 1
+        if planned < len(segment.actions):
+            return Segment(f"the first steps to {segment.goal}", (*segment.actions[:planned], burst))
+        return replace(segment, actions=(*segment.actions, burst)) if explored else segment
 
-    def _explored(self, segment: Segment, rng: Random) -> Segment:
-        """Sometimes go on with a burst from where the goal led."""
-        if rng.random() >= self.tail:
-            return segment
-        return replace(segment, actions=(*segment.actions, Burst(rng.getrandbits(32), self._cycles(rng))))
+    def _cycles(self, rng: Random) -> int:
+        return rng.randint(self.burst_cycles // 8, self.burst_cycles)
 
     def _kept(self, state: State) -> Segments | None:
         """The segments to build on; None when the answer must stand on its own."""

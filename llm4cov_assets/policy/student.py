@@ -96,9 +96,10 @@ class _Request:
 class StudentPolicy:
     """A small student's checkpoint as a policy.
 
-    A draft is a program of its own; a repair is appended to the state's testbench when that is a rendered program,
-    else it stands alone. The answer depends on state, seed and sample; which other answers are decoded beside it
-    changes no more than the last bits of the probabilities.
+    `per_prompt` samples of a state share a prompt, the goals it names included, so that what tells them apart is how
+    they answered. A draft is a program of its own; a repair is appended to the state's testbench when that is a
+    rendered program, else it stands alone. The answer depends on state, seed and sample; which other answers are
+    decoded beside it changes no more than the last bits of the probabilities.
     """
 
     engine = "transformers"
@@ -113,12 +114,16 @@ class StudentPolicy:
         top_p: float = 0.95,
         threads: int = 1,
         cache_dir: Path | None = None,
+        per_prompt: int = 1,
     ) -> None:
         self.name = name
         self.checkpoint_dir = checkpoint_dir
         self.checkpoint_id: str | None = checkpoint_id
         self.temperature, self.top_p, self.threads = temperature, top_p, threads
-        self._sampling = {"temperature": temperature, "top_p": top_p, "format": FORMAT_VERSION}
+        self._per_prompt = per_prompt
+        self._sampling = {
+            "temperature": temperature, "top_p": top_p, "per_prompt": per_prompt, "format": FORMAT_VERSION
+        }  # fmt: skip
         self.policy_id = content_id("policy", "student", checkpoint_id, self._sampling)
         self._cache = GenerationCache(cache_dir) if cache_dir else None
         self._model: Qwen3ForCausalLM | None = None
@@ -140,7 +145,7 @@ class StudentPolicy:
         from sim.elaborate import analyse
         from sim.goals import goals
 
-        rng = Random(sha256(["prompt", seed, state.state_id, sample]))
+        rng = Random(sha256(["prompt", seed, state.state_id, sample // self._per_prompt]))
         try:
             analysis = analyse(state.design)
         except DesignError as error:

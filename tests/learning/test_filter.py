@@ -81,7 +81,7 @@ def judged(*rows: tuple[str, str, float, float]) -> pl.DataFrame:
     """Accepted repairs (design, transition, score before, score after)."""
     schema = {"design_id": pl.String, "transition_id": pl.String, "score_before": pl.Float64, "score_after": pl.Float64}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    return frame.with_columns(accepted=pl.lit(True), reject_reason=pl.lit(""))
+    return frame.with_columns(prompt="transition_id", accepted=pl.lit(True), reject_reason=pl.lit(""))
 
 
 def accepted(frame: pl.DataFrame) -> list[str]:
@@ -93,6 +93,14 @@ def test_keep_best_keeps_the_highest_coverage_then_the_highest_gain_of_each_desi
     assert accepted(keep_best(rows, 1)) == ["3", "4"]
     assert accepted(keep_best(rows, 2)) == ["2", "3", "4"]
     assert keep_best(rows, 1).filter(~pl.col("accepted"))["reject_reason"].unique().to_list() == ["not_best"]
+
+
+def test_of_answers_to_one_prompt_only_the_best_is_kept_so_that_answers_compete_and_not_prompts():
+    rows = judged(("a", "1", 0.1, 0.9), ("a", "2", 0.1, 0.8), ("a", "3", 0.1, 0.5), ("a", "4", 0.1, 0.4))
+    rows = rows.with_columns(prompt=pl.Series(["easy", "easy", "hard", "hard"]))
+    assert accepted(keep_best(rows, 2)) == ["1", "3"]
+    assert accepted(keep_best(rows, 1)) == ["1"]
+    assert keep_best(rows, 2)["reject_reason"].to_list() == ["", "not_best_of_prompt", "", "not_best_of_prompt"]
 
 
 def test_keep_best_0_is_no_limit_and_ties_do_not_depend_on_the_order_of_rows():
@@ -111,7 +119,7 @@ def test_keep_best_never_revives_a_rejected_repair():
 
 def drafts(*rows: tuple[str, str, str, float]) -> pl.DataFrame:
     schema = {"design_id": pl.String, "transition_id": pl.String, "status_after": pl.String, "score_after": pl.Float64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(prompt="transition_id")
 
 
 DRAFTS = drafts(

@@ -15,6 +15,7 @@ from llm4cov_assets.policy.scripted import SCRIPTED, constants, scripted
 from llm4cov_assets.policy.stimulus import Burst, Drive, parse
 from sim.design import Design, SourceFile
 from sim.elaborate import analyse
+from sim.goals import goals
 from sim.simulation import Coverage, Simulation, Testbench, UncoveredItem
 
 DESIGNS = {design.name: design for design in corpus_designs()}
@@ -110,10 +111,9 @@ def test_a_repair_starts_anew_when_it_cannot_build_on_the_testbench(case, fifo):
         "not ours": observed(fifo.design, "import cocotb\n"),
         "failing": observed(fifo.design, draft.answer, status="crashed"),
     }[case]
-    [repair] = policy.propose([state], 1, seed=0)
-    segments = program(repair).segments
-    assert any(isinstance(a, Burst) for s in segments for a in s.actions)
-    assert not set(segments) >= set(program(draft).segments)
+    for repair in policy.propose([state], 8, seed=0):
+        segments = program(repair).segments
+        assert segments and not set(segments) >= set(program(draft).segments)
 
 
 def test_a_testbench_that_grew_too_long_is_not_appended_to(fifo):
@@ -129,6 +129,21 @@ def test_without_a_known_goal_a_repair_probes_and_bursts(fifo):
     [repair] = policy.propose([observed(fifo.design, draft.answer)], 1, seed=0)
     added = program(repair).segments[len(program(draft).segments) :]
     assert 3 <= len(added) <= 3 + policy.bursts
+
+
+def test_goals_beyond_the_reach_are_only_begun(fifo):
+    policy = scripted("scripted/directed", reach=2, corruption=0.0)
+    steps = {goal.label: len(goal.steps) for goal in goals(analyse(fifo.design), None)}
+    assert max(steps.values()) > 2
+    begun = set()
+    for generation in policy.propose([fifo], 40, seed=0):
+        for segment in program(generation).segments:
+            if segment.goal in steps:
+                assert steps[segment.goal] <= 2
+            elif segment.goal.startswith("the first steps to "):
+                begun.add(segment.goal.removeprefix("the first steps to "))
+                assert [type(a) for a in segment.actions] == [Drive, Drive, Burst]
+    assert begun and all(steps[label] > 2 for label in begun)
 
 
 def test_bursts_are_of_any_length_and_some_goals_are_explored_from(fifo):

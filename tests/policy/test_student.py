@@ -79,6 +79,14 @@ def test_answers_are_legal_for_their_prompts(base):
         assert first_error(answer, prompt.shape, ANSWER_TOKENS) is None
 
 
+def test_samples_that_share_a_prompt_differ_in_their_answers_alone(base):
+    found = student(base, per_prompt=4, temperature=1.0).propose([State(DESIGN)], 8, seed=1)
+    first, second = found[:4], found[4:]
+    assert {g.prompt for g in first} == {found[0].prompt} != {g.prompt for g in second} == {found[4].prompt}
+    assert len({g.answer for g in first}) > 1
+    assert student(base, per_prompt=4).policy_id != student(base).policy_id
+
+
 def test_the_same_arguments_give_the_same_proposals(base):
     states = [State(DESIGN)]
     first, again = (student(base).propose(states, 3, seed=5) for _ in range(2))

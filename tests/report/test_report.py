@@ -204,7 +204,7 @@ def test_tables_show_every_run_and_the_runs_together(tmp_path: Path) -> None:
     code, output = llm4cov(store, *arguments)
     text = path.read_text()
     assert code == 0 and output.split()[-1] == str(path)
-    assert [line for line in text.splitlines() if line.startswith("## ")][0] == "## All seeds together (0, 1)"
+    assert next(line for line in text.splitlines() if line.startswith("## ")) == "## All seeds together (0, 1)"
     [agentic] = {line.split(" | ")[3] for line in text.splitlines() if line.startswith("| stage_2 | ")}
     stored = store.read("scores").filter(policy="stage_2", benchmark="all", mode="agentic")["avg_cov"].unique()
     assert agentic.startswith(f"{stored.item():.3f}"[1:])

@@ -298,9 +298,7 @@ def example(config_hash: str = CONFIG, run: str = "run-1", started_at: datetime 
 
     draft = e.step("1/fifo/0", "fifo", "stage_0", "draft", {0, 1, 2, 3, 4, 5, 6, 8}, stage=1)
     e.selection(1, "fifo", draft, "worst")
-    repair = e.step(
-        "1/fifo/0/r", "fifo", "teacher", "repair", set(range(9)), stage=1, before=draft, accepted=True
-    )
+    repair = e.step("1/fifo/0/r", "fifo", "teacher", "repair", set(range(9)), stage=1, before=draft, accepted=True)
     e.step("1/uart/0", "uart", "stage_0", "draft", {0}, stage=1, cached=True)
     e.example(1, "fifo", repair, "repair")
     stage_1 = e.checkpoint("stage_1", 1, stage_0, 2)
