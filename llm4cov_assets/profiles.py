@@ -84,7 +84,8 @@ class Profile(BaseModel):
 
     @property
     def config_hash(self) -> str:
-        return content_id("profile", self.model_dump(mode="json"))[:16]
+        """Of everything but the budget: what a profile is meant to take does not change what it makes."""
+        return content_id("profile", self.model_dump(mode="json", exclude={"budget_cpu_s"}))[:16]
 
     @property
     def limits(self) -> Limits:
