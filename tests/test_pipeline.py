@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -74,7 +75,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def test_a_whole_run_fills_the_leaderboard(home: Path) -> None:
     scores = Store(home).read("scores", config_hash=TINY.config_hash)
-    policies = {"untrained", "stage_0", "stage_1", "stage_2", "control", "teacher", "scripted/random", "scripted/reset"}
+    students = {"untrained", "stage_0", "stage_1", "stage_2", "control"}
+    policies = students | {"teacher", "scripted/directed", "scripted/random", "scripted/reset"}
     assert set(scores["policy"]) == policies
     assert set(scores["mode"]) == {"direct", "agentic"}
     assert scores.filter(policy="teacher", benchmark="all", mode="agentic")["avg_cov"][0] > 0.3
@@ -141,6 +143,22 @@ def test_a_second_run_does_nothing_and_says_so(home: Path) -> None:
     summary = run_pipeline(TINY, [0, 1, 2], home)
     assert {cost: summary.costs[cost] for cost in WORK} == dict.fromkeys(WORK, 0)
     assert table(home).equals(before)
+
+
+def test_rows_that_somebody_deleted_are_made_again_from_the_caches(home: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(home, tmp_path / "home"))
+    before = table(copy)
+    parts = list_parts(copy / "parts", ["evaluations"], config_hash=TINY.config_hash)
+    next(p for p in parts if "stage_1" in read_part(p)["policy"].to_pylist()).path.unlink()
+    assert [problem.where for problem in Store(copy).verify()] == [
+        f"parts/evaluations/_/{TINY.config_hash}-stage_1%2Fevaluation.current"
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LLM4COV_HOME", str(copy))
+        summary = run_pipeline(TINY, [0, 1, 2], copy)
+    assert {cost: summary.costs[cost] for cost in WORK} == dict.fromkeys(WORK, 0)
+    assert summary.costs["generations_from_cache"]
+    assert Store(copy).verify() == [] and table(copy).equals(before)
 
 
 def test_the_published_file_can_be_read(home: Path) -> None:
@@ -320,6 +338,11 @@ def test_profiles_say_what_they_cost(known: CliRunner) -> None:
 @pytest.mark.parametrize(("text", "stages"), [("0-2", [0, 1, 2]), ("1", [1]), ("0,2", [0, 2])])
 def test_stages_are_read(text: str, stages: list[int]) -> None:
     assert stages_of(text) == stages
+
+
+@pytest.mark.parametrize("seed", ["-1", "4294967296"])
+def test_a_seed_that_no_trainer_takes_is_refused_before_anything_runs(known: CliRunner, seed: str) -> None:
+    assert known.invoke(app, ["run", "--profile", "tiny", "--seed", seed]).exit_code == 2
 
 
 @pytest.mark.parametrize("text", ["3", "a", "", "2-1", "0-5"])

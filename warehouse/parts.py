@@ -149,13 +149,22 @@ def _written_at(part: Part) -> datetime | None:
 
 
 def writes_of(part: Part) -> dict[str, datetime]:
-    """The writes that a part holds: content hash and time."""
+    """The writes that a part holds: content hash and time.
+
+    WarehouseError if it is damaged; FileNotFoundError passes.
+    """
     try:
         lines = absorbed_file(part).read_text().splitlines()
         return {content: datetime.fromisoformat(at) for content, at in (line.split() for line in lines)}
     except FileNotFoundError:
+        pass  # not a merged one
+    try:
         with pq.ParquetFile(part.path) as file:
-            return {part.content_hash: file.read(["created_at"])["created_at"][0].as_py()}
+            return {part.content_hash: file.read_row_group(0, ["created_at"])["created_at"][0].as_py()}
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(part, error) from error
 
 
 def sync_folder(folder: Path) -> None:

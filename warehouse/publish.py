@@ -68,9 +68,11 @@ class Publisher:
             return Published(True, new_parts, messages)
 
     def verify(self) -> list[Problem]:
-        """Check every part, and the rows of a base that holds them all; [] when everything holds."""
+        """Check every part, that none is gone, and the rows of a base that holds them all; [] when everything holds."""
         with self._errors(), self._lock():
             problems = [p for part in self._all_parts() if (p := verification.check_part(part))]
+            if not problems:
+                problems = [verification.gone(s) for s in standing.lost(self.parts, standing.load(self.parts, TABLES))]
             if not problems:
                 self._fold()
                 with connected(self.base, read_only=True) as connection:

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from warehouse.errors import WarehouseError
-from warehouse.parts import entries, partition_folder, sync_folder
+from warehouse.parts import entries, list_parts, partition_folder, sync_folder, writes_of
 
 NOTHING = datetime(1970, 1, 1)
 """The time of a write without rows."""
@@ -32,11 +32,17 @@ class Standing:
     partition_key: str | None
     created_at: datetime
 
+    @property
+    def name(self) -> str:
+        """Path of its file below `parts/`, with forward slashes."""
+        file = f"{self.config_hash}-{partition_folder(self.asset_key)}.current"
+        return f"{self.table}/{partition_folder(self.partition_key)}/{file}"
+
 
 def put(root: Path, standing: Standing) -> None:
     """Let one write count; atomic. WarehouseError when it cannot be written."""
-    folder = root / standing.table / partition_folder(standing.partition_key)
-    path = folder / f"{standing.config_hash}-{partition_folder(standing.asset_key)}.current"
+    path = root / standing.name
+    folder = path.parent
     content = {
         "asset_key": standing.asset_key,
         "partition_key": standing.partition_key,
@@ -67,6 +73,21 @@ def load(
                 if name.endswith(".current") and config_hash in (None, config):
                     found.append(_read(root / table / folder / name, table, config))
     return sorted(found, key=lambda s: (s.table, s.config_hash, s.asset_key or "", s.partition_key or ""))
+
+
+def lost(root: Path, standings: Iterable[Standing]) -> list[Standing]:
+    """Those whose rows no part holds any more: somebody removed it."""
+    held: dict[tuple[str, str | None, str], set[datetime]] = {}
+    found: list[Standing] = []
+    for standing in standings:
+        place = (standing.table, standing.partition_key, standing.config_hash)
+        if standing.created_at != NOTHING and place not in held:
+            folder = partition_folder(standing.partition_key)
+            parts = list_parts(root, [standing.table], folder, standing.config_hash)
+            held[place] = {at for part in parts for at in writes_of(part).values()}
+        if standing.created_at != NOTHING and standing.created_at not in held[place]:
+            found.append(standing)
+    return found
 
 
 def _read(path: Path, table: str, config_hash: str) -> Standing:

@@ -117,7 +117,21 @@ class Store:
                 return frames.empty(table)
             rows = frames.from_arrow(table, pa.concat_tables(found, promote_options="default"))
             return _standing(rows, standing.load(self.parts, [table.name], folder, config_hash))
-        raise WarehouseError(f"parts of {table.name} vanish while they are read: what deletes files in {self.parts}?")
+        raise self._restless(table.name)
+
+    def _restless(self, tables: str) -> WarehouseError:
+        return WarehouseError(f"parts of {tables} vanish while they are read: what deletes files in {self.parts}?")
+
+    def holds(self, tables: Sequence[str], config_hash: str, asset_key: str, partition_key: str | None) -> bool:
+        """Whether the rows that an asset wrote last (with `whole`) to each of `tables` are still there."""
+        folder = parts.partition_folder(partition_key)
+        for _ in range(10):  # compaction may remove a part between listing and reading
+            writes = [s for s in standing.load(self.parts, tables, folder, config_hash) if s.asset_key == asset_key]
+            try:
+                return len(writes) == len(tables) and not standing.lost(self.parts, writes)
+            except FileNotFoundError:
+                continue
+        raise self._restless(", ".join(tables))
 
     def publish(self, force: bool = False) -> Published:
         """Bring new parts into the public file; at most once in 10 s unless `force`. See `Publisher.publish`."""

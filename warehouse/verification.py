@@ -13,6 +13,7 @@ from warehouse.errors import WarehouseError
 from warehouse.frames import content_hash
 from warehouse.parts import Part, read_part
 from warehouse.schema import TABLES, Table
+from warehouse.standing import Standing
 
 METRICS = ("line", "branch", "expression", "toggle", "fsm", "functional")
 OVERALL = ("line", "branch", "expression", "toggle")
@@ -41,6 +42,15 @@ def check_part(part: Part) -> Problem | None:
     if (found := content_hash(rows)) != part.content_hash:
         return Problem(f"parts/{part.name}", f"its rows hash to {found}: it was changed after it was written")
     return None
+
+
+def gone(write: Standing) -> Problem:
+    """What is wrong when no part holds the write of an asset that counts."""
+    made_by = f"{write.asset_key}[{write.partition_key}]" if write.partition_key else write.asset_key
+    return Problem(
+        f"parts/{write.name}",
+        f"the rows of {made_by} of {write.created_at} are gone: restore their part, or run again what made it",
+    )
 
 
 def check_rows(connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:

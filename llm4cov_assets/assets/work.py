@@ -228,13 +228,9 @@ def _write(work: Work, tables: Mapping[str, pl.DataFrame]) -> dict[str, int]:
 
 
 def _is_stored(work: Work, record: Record) -> bool:
-    """Parts of a finished result are still in the store (somebody may have deleted them)."""
-    from warehouse.parts import list_parts, partition_folder
-
-    folder = partition_folder(work.partition)
-    return all(
-        list_parts(work.store.parts, [table], folder, work.profile.config_hash) for table, n in record.rows.items() if n
-    )
+    """The rows of a finished result are still in the store (somebody may have deleted some)."""
+    tables = [table for table, n in record.rows.items() if n]
+    return work.store.holds(tables, work.profile.config_hash, work.asset, work.partition)
 
 
 def data_version(tables: Mapping[str, pl.DataFrame]) -> str:

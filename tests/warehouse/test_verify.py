@@ -72,6 +72,26 @@ def test_a_changed_part_and_a_damaged_part_are_named(store: Store) -> None:
     assert "is damaged" in problem.what
 
 
+def test_rows_that_are_gone_are_named_though_another_asset_has_some_beside_them(store: Store) -> None:
+    store.write("testbenches", benches(A), DRAFTS, whole=True)
+    [part] = parts(store)
+    store.write("testbenches", benches(B), Provenance(**{**vars(DRAFTS), "asset_key": "stage_0/repairs"}), whole=True)
+    store.write("selections", selections(), DRAFTS, whole=True)  # no rows: nothing that could be gone
+
+    def held(asset: str) -> bool:
+        return store.holds(["testbenches"], DRAFTS.config_hash, asset, "batch_0")
+
+    assert store.verify() == [] and held("stage_0/drafts") and not held("stage_1/drafts")
+    part.unlink()
+    [problem] = store.verify()
+    assert problem.where.endswith("stage_0%2Fdrafts.current") and "stage_0/drafts[batch_0]" in problem.what
+    assert not held("stage_0/drafts") and held("stage_0/repairs")
+    store.write("testbenches", benches(A), DRAFTS, whole=True)
+    assert store.verify() == [] and held("stage_0/drafts")
+    store.compact()
+    assert store.verify() == [] and held("stage_0/drafts")
+
+
 def test_every_flipped_byte_of_a_part_is_noticed_or_harmless(store: Store) -> None:
     store.write("testbenches", benches(A, B), DRAFTS)
     [part] = parts(store)
