@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from llm4cov_assets.profiles import Profile
 
 ProfileOption = Annotated[str, typer.Option("--profile", help="name of the profile, see `llm4cov profiles`")]
+LARGEST_SEED = 2**32 - 1  # that numpy, and with it the trainer, takes
 SeedOption = Annotated[
-    int | None, typer.Option("--seed", min=0, help="seed of designs, weights and sampling, instead of the profile's")
+    int | None,
+    typer.Option(
+        "--seed", min=0, max=LARGEST_SEED, help="seed of designs, weights and sampling, instead of the profile's"
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object on stdout")]
 
@@ -82,7 +86,10 @@ def compare(
     policy_b: str,
     profile: ProfileOption = "demo",
     seed: Annotated[
-        list[int] | None, typer.Option("--seed", min=0, help="training run to take; repeat it to take several together")
+        list[int] | None,
+        typer.Option(
+            "--seed", min=0, max=LARGEST_SEED, help="training run to take; repeat it to take several together"
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from llm4cov_assets.commands.pipeline import ProfileOption, options, seeded
+from llm4cov_assets.commands.pipeline import LARGEST_SEED, ProfileOption, options, seeded
 from llm4cov_assets.errors import UserError
 
 if TYPE_CHECKING:
@@ -101,7 +101,8 @@ def trajectory(
 def report(
     profile: ProfileOption = "demo",
     seed: Annotated[
-        list[int] | None, typer.Option("--seed", min=0, help="training run to show; repeat it for more tables")
+        list[int] | None,
+        typer.Option("--seed", min=0, max=LARGEST_SEED, help="training run to show; repeat it for more tables"),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="file to write (default: reports/<profile>.html in the home)")
@@ -129,7 +130,10 @@ def report(
         chosen, found = runs[0]
         drawn = draw(found)
         name = profile if seeds[0] is None else f"{profile}-seed-{seeds[0]}"
-        files = {out or store.home / "reports" / f"{name}.html": page.report(store, chosen, found, drawn)}
+        html = out or store.home / "reports" / f"{name}.html"
+        if tables and tables.resolve() == html.resolve():
+            raise UserError(f"--out and --tables both name {tables}: give each a file of its own")
+        files = {html: page.report(store, chosen, found, drawn)}
         if tables:
             evaluations = [store.read("evaluations", config_hash=p.config_hash) for p, _ in runs]
             files[tables] = results(runs, pl.concat(evaluations))

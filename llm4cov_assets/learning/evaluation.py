@@ -206,7 +206,8 @@ def compare(
     runs: str | None = None,
 ) -> pl.DataFrame:
     """`comparisons` rows: coverage of policy a minus that of b for each pair, benchmark and mode, over the designs that
-    both were evaluated on; clusters are resampled for both together. Pairs without such designs give no row.
+    both were evaluated on (in the same run); clusters are resampled for both together. Pairs without such designs give
+    no row.
 
     `runs` is the column that tells training runs apart; None is one run. With several, they are resampled too.
     """
@@ -218,7 +219,8 @@ def compare(
             of_a, of_b = groups.get((a, benchmark, mode)), groups.get((b, benchmark, mode))
             if of_a is None or of_b is None:
                 continue
-            of_a, of_b = of_a.join(of_b, on="design_id", how="semi"), of_b.join(of_a, on="design_id", how="semi")
+            same = ["design_id", *([runs] if runs else [])]
+            of_a, of_b = of_a.join(of_b, on=same, how="semi"), of_b.join(of_a, on=same, how="semi")
             if of_a.is_empty():
                 continue
             sums, counts = _clusters(of_a, runs)

@@ -19,12 +19,15 @@ MODES = ("direct", "agentic")
 def results(runs: Sequence[tuple[Profile, Numbers]], evaluations: pl.DataFrame) -> str:
     """Leaderboard and paired differences of each run and, where there are several, the differences over all of them.
 
-    `evaluations` are the rows of all runs; `config_hash` tells them apart.
+    `evaluations` are the rows of all runs; `config_hash` tells them apart. A pair of policies that some run has not
+    evaluated is left out of the differences over all of them.
     """
     parts = [_run(profile, numbers) for profile, numbers in runs]
     if len(runs) > 1:
         profile = runs[0][0]
-        pooled = evaluation.compare(evaluations, PAIRS, profile.resamples, profile.bootstrap_seed, runs="config_hash")
+        everywhere = set.intersection(*(set(numbers.policies()) for _, numbers in runs))
+        pairs = [pair for pair in PAIRS if everywhere.issuperset(pair)]
+        pooled = evaluation.compare(evaluations, pairs, profile.resamples, profile.bootstrap_seed, runs="config_hash")
         seeds = ", ".join(str(p.seed) for p, _ in runs)
         title = f"## All seeds together ({seeds})\n\nTraining runs are resampled as the clusters of designs are.\n\n"
         parts.insert(0, title + _differences(pooled.to_dicts()))

@@ -245,6 +245,14 @@ def test_training_runs_are_resampled_too_and_seeds_of_one_pair_stay_together():
     assert [row[c] for c in ("diff_low", "diff", "diff_high")] == pytest.approx([0.1, 0.15, 0.2])
 
 
+def test_a_run_that_lacks_one_of_a_pair_takes_no_part_in_its_difference():
+    pair = pl.concat([evaluations("a", {"x": [0.5], "y": [0.7]}), evaluations("b", {"x": [0.4], "y": [0.6]})])
+    alone = evaluations("b", {"x": [0.0], "y": [0.0]})
+    frame = pl.concat([pair.with_columns(run=pl.lit("seed 0")), alone.with_columns(run=pl.lit("seed 1"))])
+    row = compare(frame, [("a", "b")], 200, runs="run").row(0, named=True)
+    assert [row[c] for c in ("diff_low", "diff", "diff_high")] == pytest.approx([0.1, 0.1, 0.1])
+
+
 def test_the_same_seed_gives_the_same_table_in_any_order_of_rows():
     frame = pl.concat([evaluations(p, {f"d{i}": [(i * k) % 7 / 7] for i in range(9)}) for k, p in ((3, "a"), (5, "b"))])
     shuffled = frame.sample(fraction=1, shuffle=True, seed=1)

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from llm4cov_assets.assets.evaluating import comparison_metadata
 from llm4cov_assets.cli import app
+from llm4cov_assets.errors import UserError
 from llm4cov_assets.profiles import Profile
 from llm4cov_assets.report import trajectory
 from llm4cov_assets.report.numbers import numbers as read_numbers
@@ -208,6 +209,27 @@ def test_tables_show_every_run_and_the_runs_together(tmp_path: Path) -> None:
     [agentic] = {line.split(" | ")[3] for line in text.splitlines() if line.startswith("| stage_2 | ")}
     stored = store.read("scores").filter(policy="stage_2", benchmark="all", mode="agentic")["avg_cov"].unique()
     assert agentic.startswith(f"{stored.item():.3f}"[1:])
+
+
+def test_a_pair_that_one_run_lacks_is_not_compared_over_all_of_them(tmp_path: Path) -> None:
+    profile, store = Profile(), Store(tmp_path)
+    whole, part = (profile.model_copy(update={"seed": seed}) for seed in (0, 1))
+    rows = example(part.config_hash)
+    for (table, *_), its in rows.rows.items():
+        if table in ("scores", "evaluations"):
+            its[:] = [row for row in its if row["policy"] != "stage_2"]
+    example(whole.config_hash).write(store)
+    rows.write(store)
+    path = tmp_path / "results.md"
+    code, _ = llm4cov(store, "report", "--seed", "0", "--seed", "1", "--tables", str(path))
+    together, _, alone = path.read_text().partition("## Seed 0")
+    assert code == 0 and "stage_2" not in together and "| stage_2 − " in alone
+
+
+def test_tables_and_report_are_files_of_their_own(filled: Filled, tmp_path: Path) -> None:
+    one = str(tmp_path / "r")
+    done = CliRunner().invoke(app, ["report", "--out", one, "--tables", one], env={"LLM4COV_HOME": str(filled[0].home)})
+    assert isinstance(done.exception, UserError) and not Path(one).exists()
 
 
 def test_the_report_of_a_profile_without_results_says_what_to_run(filled: Filled) -> None:
