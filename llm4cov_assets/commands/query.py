@@ -43,7 +43,7 @@ def sql(
 
     if as_json and as_csv:
         raise UserError("--json and --csv exclude each other")
-    with _store() as store:
+    with _store(asked_by_user=True) as store:
         prompt = Prompt(store, "json" if as_json else "csv" if as_csv else "table", limit)
         if query is None and sys.stdin.isatty():
             prompt.run()
@@ -90,7 +90,7 @@ def trajectory(
             print(f"llm4cov: no trajectory {why}: llm4cov sql 'from episodes order by telling'", file=sys.stderr)
             raise typer.Exit(1)
         if len(found) > 1:
-            raise UserError(f"{what!r} is the beginning of several ids ({', '.join(found)}): give more digits")
+            raise UserError(f"{what!r} may mean several trajectories ({', '.join(found)}): give more digits")
         read = trajectories.read(connection, found[0])
     if as_json:
         print(json.dumps(read.as_json()))
@@ -144,7 +144,7 @@ def report(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise UserError(f"cannot write {path}: {error.strerror}") from error
+            raise UserError(f"cannot write {path}: {error.strerror}; name another place") from error
         print(path)
 
 
@@ -199,8 +199,11 @@ def _report(store: Store, published: Published, as_json: bool) -> None:
 
 
 @contextmanager
-def _store() -> Iterator[Store]:
-    """The store of the home folder; errors of the warehouse and of SQL become one line and exit code 2."""
+def _store(asked_by_user: bool = False) -> Iterator[Store]:
+    """The store of the home folder; errors of the warehouse and of SQL become one line and exit code 2.
+
+    `asked_by_user`: the SQL is the user's, so a view that is not there is their error and not the published file's.
+    """
     import duckdb
 
     from llm4cov_assets.home import home
@@ -213,6 +216,11 @@ def _store() -> Iterator[Store]:
     except WarehouseError as error:
         raise UserError(str(error)) from error
     except duckdb.Error as error:
+        if isinstance(error, duckdb.CatalogException) and not asked_by_user:
+            raise UserError(
+                f"{Store(home()).public} was published by another version of this program ({first_line(error)}): "
+                "llm4cov warehouse publish"
+            ) from error
         lines = str(error).splitlines()
         hint = next((f" ({line.strip()})" for line in lines[1:] if line.startswith(("Did you", "Candidate"))), "")
         raise UserError(first_line(error) + hint) from error

@@ -6,6 +6,7 @@ import json
 from html.parser import HTMLParser
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import pytest
 from example_rows import CONFIG, Example, example
@@ -176,6 +177,18 @@ def test_without_an_evaluation_of_the_current_configuration_there_is_none(filled
     for arguments in ((), ("alu",), ("0" * 32,)):
         code, output = llm4cov(filled[0], "trajectory", *arguments)
         assert code == 1 and "from episodes order by telling" in output
+
+
+def test_a_published_file_without_the_views_of_this_version_says_what_to_do(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.publish(force=True)
+    store.public.chmod(0o644)
+    with duckdb.connect(store.public) as connection:
+        connection.execute("drop view episodes cascade")
+    done = CliRunner().invoke(app, ["trajectory"], env={"LLM4COV_HOME": str(tmp_path)})
+    assert isinstance(done.exception, UserError) and "llm4cov warehouse publish" in str(done.exception)
+    assert llm4cov(store, "warehouse", "publish")[0] == 0
+    assert llm4cov(store, "trajectory")[0] == 1
 
 
 def test_the_most_telling_trajectory_is_shown_by_default_and_for_a_design(tmp_path_factory, filled: Filled) -> None:
