@@ -55,6 +55,7 @@ def put(root: Path, standing: Standing) -> None:
             json.dump(content, file)
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
         os.rename(temporary, path)
         sync_folder(folder)
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from llm4cov_assets.ingest.registry import (
     training_set,
 )
 from llm4cov_assets.profiles import Profile, profile
-from sim.design import DesignError
+from sim.design import Design, DesignError, SourceFile
 
 DEMO, QUICK = profile("demo"), profile("quick")
 
@@ -85,10 +86,20 @@ def test_a_design_resembles_itself_under_another_name() -> None:
     assert (overlap.other, overlap.share) == ("alu", 1.0)
 
 
+def test_a_very_long_file_is_compared_in_no_time() -> None:
+    tokens = [str(i) for i in range(400_000)]
+    began = time.process_time()
+    assert rouge_l(tokens, tokens[:1000]) == rouge_l(tokens[:1000], tokens) == pytest.approx(2000 / 401_000)
+    long = Design("long", (SourceFile("long.sv", " ".join(tokens).encode()),), "long")
+    assert rouge_overlaps([long], corpus_designs()) == []
+    assert time.process_time() - began < 10
+
+
 def test_rouge_l_is_the_f1_of_the_longest_common_subsequence() -> None:
     assert rouge_l(list("abcd"), list("axcdy")) == pytest.approx(2 * 3 / 9)
     assert rouge_l(["a"], []) == 0.0
     assert rouge_l(["a", "b"], ["b", "a"]) == pytest.approx(0.5)
+    assert rouge_l(list("axcdy"), list("abcd")) == rouge_l(list("abcd"), list("axcdy"))
 
 
 def test_batches_cover_all_designs_in_order_under_names_that_sort() -> None:

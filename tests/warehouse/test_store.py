@@ -51,6 +51,13 @@ def test_rows_come_back_with_their_provenance(store: Store) -> None:
     assert isinstance(row["created_at"], datetime)
 
 
+def test_everybody_may_read_what_is_written(store: Store) -> None:
+    store.write("testbenches", benches(A), DRAFTS, whole=True)
+    files = [path for path in store.parts.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".parquet", ".current"}
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o644}
+
+
 def test_a_part_stores_ids_as_sixteen_bytes_below_table_and_partition(store: Store) -> None:
     store.write("testbenches", benches(A), DRAFTS)
     [part] = parts(store)
