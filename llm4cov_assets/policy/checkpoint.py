@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llm4cov_assets.policy.tokens import save_tokenizer
+from llm4cov_assets.policy.tokens import TOKEN_ID, save_tokenizer
 
 if TYPE_CHECKING:
     from transformers import Qwen3ForCausalLM
@@ -51,6 +51,16 @@ def load_checkpoint(path: Path) -> Checkpoint | None:
         return None
     curve = tuple((int(step), float(loss)) for step, loss in record.pop("loss_curve"))
     return Checkpoint(**record, path=path, loss_curve=curve, reused=True)
+
+
+def speaks(path: Path) -> bool:
+    """Whether the model in folder `path` is there and has the vocabulary of this program; one that was trained by
+    another version may have another, and no answer of it could be read."""
+    try:
+        vocabulary = json.loads((path / "tokenizer.json").read_text())["model"]["vocab"]
+    except FileNotFoundError:
+        return False
+    return bool(vocabulary == TOKEN_ID)
 
 
 def save_checkpoint(checkpoint: Checkpoint, write_weights: Callable[[Path], None]) -> None:

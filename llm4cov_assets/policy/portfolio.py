@@ -10,6 +10,7 @@ import polars as pl
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.policy import registry
 from llm4cov_assets.policy.base import Policy
+from llm4cov_assets.policy.checkpoint import speaks
 from llm4cov_assets.policy.scripted import SCRIPTED, scripted
 from llm4cov_assets.profiles import PROFILES, Profile
 from warehouse.store import Store
@@ -23,8 +24,9 @@ _BEST_FIRST = ("stage_2", "stage_1", "stage_0")
 def portfolio(names: Sequence[str], home: Path) -> list[Policy]:
     """The policies called `names`, or without names the newest student (if there is one) and the scripted partners.
 
-    A student is looked up whatever configuration it was trained under, the newest first. UserError for an unknown
-    name and for a student that is not trained yet.
+    A student is looked up whatever configuration it was trained under, the newest first; one of another version of
+    this program, whose answers could not be read, counts as not there. UserError for an unknown name and for a student
+    that is not trained yet.
     """
     if names:
         return [_named(name, home) for name in dict.fromkeys(names)]
@@ -39,7 +41,7 @@ def _named(name: str, home: Path) -> Policy:
         raise UserError(f"no policy {name!r}; there are {', '.join((*SCRIPTED, *registry.STUDENTS))}")
     rows = _checkpoints(home).filter(pl.col("policy") == name)
     if rows.is_empty():
-        raise UserError(f"policy {name} is not trained yet: llm4cov run")
+        raise UserError(f"policy {name} is not trained yet by this version of the program: llm4cov run")
     return _student(rows.row(-1, named=True), home)
 
 
@@ -53,7 +55,9 @@ def _newest_student(home: Path) -> Policy | None:
 
 
 def _checkpoints(home: Path) -> pl.DataFrame:
-    return Store(home).read("checkpoints").sort("created_at")
+    """The checkpoints that can be used, the newest last."""
+    rows = Store(home).read("checkpoints").sort("created_at")
+    return rows.filter([speaks(home / path) for path in rows["path"]]) if rows.height else rows
 
 
 def _student(row: dict, home: Path) -> Policy:

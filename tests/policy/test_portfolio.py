@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,17 @@ def test_the_student_answers(trained):
     student = portfolio((), trained)[0]
     [generation] = student.propose([State(design)], 1, seed=0)
     assert generation.testbench is not None, generation.error
+
+
+def test_a_student_of_another_vocabulary_or_without_its_folder_is_left_out(trained, tmp_path):
+    home = Path(shutil.copytree(trained, tmp_path / "home"))
+    [tokenizer] = (home / "checkpoints").glob("*/tokenizer.json")
+    tokenizer.write_text(tokenizer.read_text().replace('"g0"', '"goal"'))
+    for _ in range(2):
+        assert [policy.name for policy in portfolio((), home)] == list(PARTNERS)
+        with pytest.raises(UserError, match="llm4cov run"):
+            portfolio(["stage_1"], home)
+        shutil.rmtree(tokenizer.parent, ignore_errors=True)
 
 
 @pytest.mark.parametrize("name", ["stage_2", "nobody", "scripted/none"])
