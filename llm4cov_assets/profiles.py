@@ -15,7 +15,7 @@ class Profile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field("demo", description="name of the profile")
-    seed: int = Field(0, description="seed of everything that is sampled")
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of everything that is sampled")
 
     # designs
     train_designs: int = Field(320, ge=1, description="generated training designs")
