@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
 MODES = ("direct", "agentic")
 
+INTRODUCTION = """# Results of profile {profile}
+
+{runs} and `llm4cov report --profile {profile} {seeds} --tables FILE`.
+
+Mean coverage of the evaluation designs with 95 % intervals. *direct* is one draft, *agentic* a draft and up to {rounds}
+repair rounds; *line + branch* and the kinds of design are agentic; *simulations* are those of the agentic evaluation.
+*passed* is the share of agentic samples whose best testbench passed."""
+
 
 def results(runs: Sequence[tuple[Profile, Numbers]], evaluations: pl.DataFrame) -> str:
     """Leaderboard and paired differences of each run and, where there are several, the differences over all of them.
@@ -22,15 +30,21 @@ def results(runs: Sequence[tuple[Profile, Numbers]], evaluations: pl.DataFrame) 
     `evaluations` are the rows of all runs; `config_hash` tells them apart. A pair of policies that some run has not
     evaluated is left out of the differences over all of them.
     """
-    parts = [_run(profile, numbers) for profile, numbers in runs]
+    first = runs[0][0]
+    introduction = INTRODUCTION.format(
+        profile=first.name,
+        runs=", ".join(f"`llm4cov run --profile {first.name} --seed {p.seed}`" for p, _ in runs),
+        seeds=" ".join(f"--seed {p.seed}" for p, _ in runs),
+        rounds=first.eval_rounds,
+    )
+    parts = [introduction, *(_run(profile, numbers) for profile, numbers in runs)]
     if len(runs) > 1:
-        profile = runs[0][0]
         everywhere = set.intersection(*(set(numbers.policies()) for _, numbers in runs))
         pairs = [pair for pair in PAIRS if everywhere.issuperset(pair)]
-        pooled = evaluation.compare(evaluations, pairs, profile.resamples, profile.bootstrap_seed, runs="config_hash")
+        pooled = evaluation.compare(evaluations, pairs, first.resamples, first.bootstrap_seed, runs="config_hash")
         seeds = ", ".join(str(p.seed) for p, _ in runs)
         title = f"## All seeds together ({seeds})\n\nTraining runs are resampled as the clusters of designs are.\n\n"
-        parts.insert(0, title + _differences(pooled.to_dicts()))
+        parts.insert(1, title + _differences(pooled.to_dicts()))
     return "\n\n".join(parts) + "\n"
 
 
