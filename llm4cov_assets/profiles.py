@@ -78,7 +78,7 @@ class Profile(BaseModel):
 
     # budget, CPU seconds
     budget_cpu_s: dict[str, int] = Field(
-        default_factory=lambda: {"builds": 350, "simulations": 350, "training": 400, "generation": 150},
+        default_factory=lambda: {"builds": 350, "simulations": 600, "training": 650, "generation": 250},
         description="CPU seconds that the profile is meant to take, by kind of work",
     )
 
