@@ -17,7 +17,8 @@ MODES = ("direct", "agentic")
 
 INTRODUCTION = """# Results of profile {profile}
 
-{runs} and `llm4cov report --profile {profile} {seeds} --tables FILE`.
+Made by `llm4cov run --profile {profile} --seed N` for N = {numbers}, then
+`llm4cov report --profile {profile} {options} --tables FILE`.
 
 Mean coverage of the evaluation designs with 95 % intervals. *direct* is one draft, *agentic* a draft and up to {rounds}
 repair rounds; *line + branch* and the kinds of design are agentic; *simulations* are those of the agentic evaluation.
@@ -33,8 +34,8 @@ def results(runs: Sequence[tuple[Profile, Numbers]], evaluations: pl.DataFrame) 
     first = runs[0][0]
     introduction = INTRODUCTION.format(
         profile=first.name,
-        runs=", ".join(f"`llm4cov run --profile {first.name} --seed {p.seed}`" for p, _ in runs),
-        seeds=" ".join(f"--seed {p.seed}" for p, _ in runs),
+        numbers=", ".join(str(p.seed) for p, _ in runs),
+        options=" ".join(f"--seed {p.seed}" for p, _ in runs),
         rounds=first.eval_rounds,
     )
     parts = [introduction, *(_run(profile, numbers) for profile, numbers in runs)]
