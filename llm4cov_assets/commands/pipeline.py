@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from llm4cov_assets.profiles import Profile
+    from warehouse.store import Store
 
 ProfileOption = Annotated[str, typer.Option("--profile", help="name of the profile, see `llm4cov profiles`")]
 LARGEST_SEED = 2**32 - 1  # that numpy, and with it the trainer, takes
@@ -112,7 +113,7 @@ def compare(
                 there = f"there are {', '.join(known)}" if known else "there are none"
                 raise UserError(
                     f"policy {name!r} has no evaluations for profile {profile} with seed {chosen.seed} ({there}): "
-                    f"llm4cov run {options(profile, chosen.seed)}"
+                    f"llm4cov run {options(profile, chosen.seed)}{elsewhere(Store(home()))}"
                 )
         parts.append(part)
     found = evaluation.compare(
@@ -143,6 +144,12 @@ def seeded(name: str, seed: int | None) -> Profile:
     from llm4cov_assets.profiles import profile as named
 
     return named(name) if seed is None else named(name).model_copy(update={"seed": seed})
+
+
+def elsewhere(store: Store) -> str:
+    """A hint at results of other settings, for who finds none of those asked for; empty where there are none."""
+    n = store.read("scores")["config_hash"].n_unique()
+    return f"; results of {n} other settings are here: llm4cov sql 'from leaderboard_all'" if n else ""
 
 
 def options(name: str, seed: int | None) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from llm4cov_assets.commands.pipeline import LARGEST_SEED, ProfileOption, options, seeded
+from llm4cov_assets.commands.pipeline import LARGEST_SEED, ProfileOption, elsewhere, options, seeded
 from llm4cov_assets.errors import UserError
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def report(
         runs = [(p, numbers(store, p.config_hash)) for p in (seeded(profile, s) for s in seeds)]
         for number, (_, found) in zip(seeds, runs, strict=True):
             if not found.board:
-                which = options(profile, number)
+                which = options(profile, number) + elsewhere(store)
                 raise UserError(f"nothing is evaluated yet for this profile and seed: llm4cov run {which}")
         chosen, found = runs[0]
         drawn = draw(found)

@@ -247,4 +247,4 @@ def test_tables_and_report_are_files_of_their_own(filled: Filled, tmp_path: Path
 
 def test_the_report_of_a_profile_without_results_says_what_to_run(filled: Filled) -> None:
     done = CliRunner().invoke(app, ["report", "--seed", "3"], env={"LLM4COV_HOME": str(filled[0].home)})
-    assert "llm4cov run --profile demo --seed 3" in str(done.exception)
+    assert "llm4cov run --profile demo --seed 3; results of " in str(done.exception)
