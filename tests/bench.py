@@ -49,11 +49,15 @@ def _cpu() -> float:
 
 def main() -> None:
     logging.disable(logging.CRITICAL)
-    design = next(d for d in corpus_designs() if d.name == (sys.argv[1] if len(sys.argv) > 1 else "timer"))
-    answers = scripted("scripted/random").propose([State(design)], TESTBENCHES, 0)
+    designs = {d.name: d for d in corpus_designs()}
+    name = sys.argv[1] if len(sys.argv) > 1 else "timer"
+    if name not in designs:
+        sys.exit(f"script/bench: no bundled design {name!r}; usage: script/bench [{' | '.join(designs)}]")
+    design = designs[name]
+    answers = scripted("scripted/random", cycles=100).propose([State(design)], TESTBENCHES, 0)
     testbenches = [a.testbench for a in answers if a.testbench]
-    with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()):
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as scratch_folder, contextlib.redirect_stdout(io.StringIO()):
+        folder = Path(scratch_folder)
         with measured() as scratch:
             plain.build(design, folder)
             plain.run(design, testbenches[0], folder)

@@ -121,7 +121,10 @@ def trace(connection: duckdb.DuckDBPyConnection, prefix: str, limit: int = 5) ->
 
 
 def find(connection: duckdb.DuckDBPyConnection, prefix: str) -> Iterator[tuple[str, str]]:
-    """(table, id) of the rows whose id begins with `prefix`, at most five a table; WarehouseError if it is no id."""
+    """(table, id) of the rows whose id begins with `prefix`, at most five a table; WarehouseError if it is no id.
+
+    A trajectory has no row of its own: its id stands for its last transition.
+    """
     prefix = prefix.strip().lower()
     if not re.fullmatch(r"[0-9a-f]{6,32}", prefix):
         raise WarehouseError(f"{prefix!r} is no id: 6 to 32 hex digits, as the views show them")
@@ -134,6 +137,12 @@ def find(connection: duckdb.DuckDBPyConnection, prefix: str) -> Iterator[tuple[s
                 [low, high],
             ).fetchall():
                 yield table.name, id_
+    for (id_,) in connection.execute(
+        "select lower(hex(arg_max(transition_id, step))) from rows.transitions where trajectory_id between ? and ?"
+        " group by trajectory_id order by 1 limit 5",
+        [low, high],
+    ).fetchall():
+        yield "transitions", id_
 
 
 def _has_ids(table: Table) -> bool:

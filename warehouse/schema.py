@@ -70,13 +70,24 @@ def _table(name: str, key: str, scope: str, comment: str, columns: str) -> Table
 TABLES: dict[str, Table] = {
     t.name: t
     for t in (
-        _table("runs", "run_id", "scoped", "Runs of the pipeline; the latest decides the current configuration.", """
+        _table(
+            "runs",
+            "run_id",
+            "scoped",
+            "Runs of the pipeline; the latest decides the current configuration.",
+            """
             run_id text  Dagster run, or another name that is used once
             profile text  name of the profile
             settings text  the resolved profile as JSON; its hash is config_hash
             started_at timestamp  when it started (UTC)
-            """),
-        _table("designs", "design_id", "keyed", "Designs as the pipeline sees them, one row per content.", """
+            """,
+        ),
+        _table(
+            "designs",
+            "design_id",
+            "keyed",
+            "Designs as the pipeline sees them, one row per content.",
+            """
             design_id id  identity of sources, options and specification
             rtl_id id  identity of what simulation sees
             name text  unique name people use
@@ -98,34 +109,64 @@ TABLES: dict[str, Table] = {
             n_conditions_known int  branches with a known stimulus from reset
             deterministic bool?  outputs are a function of inputs (two replays agree); null before the check
             specification text  the specification, empty if none
-            """),
-        _table("design_files", "design_id path", "keyed", "Files of a design.", """
+            """,
+        ),
+        _table(
+            "design_files",
+            "design_id path",
+            "keyed",
+            "Files of a design.",
+            """
             design_id id -> designs  design
             path text  path below the design's root
             role text  source, include or specification
             sha256 text  hash of the content
             n_lines int  lines
             text text  content
-            """),
-        _table("rejected_designs", "name source reason", "scoped", "What imports did not accept, and why.", """
+            """,
+        ),
+        _table(
+            "rejected_designs",
+            "name source reason",
+            "scoped",
+            "What imports did not accept, and why.",
+            """
             name text  record id or folder name
             source text  where it came from
             reason text  short reason
             detail text  the whole message, with file and line
-            """),
-        _table("policies", "policy_id", "keyed", "Everything that proposes testbenches.", """
+            """,
+        ),
+        _table(
+            "policies",
+            "policy_id",
+            "keyed",
+            "Everything that proposes testbenches.",
+            """
             policy_id id  hash of all that decides its proposals
             name text  public name
             engine text  scripted, transformers, vllm or openai
             checkpoint_id id? -> checkpoints  weights, if any
             settings text  readable summary of the settings
-            """),
-        _table("prompts", "prompt_id", "keyed", "What a policy was asked.", """
+            """,
+        ),
+        _table(
+            "prompts",
+            "prompt_id",
+            "keyed",
+            "What a policy was asked.",
+            """
             prompt_id id  hash of the text
             state_id id -> states  state it describes
             text text  prompt as sent
-            """),
-        _table("generations", "generation_id", "keyed", "What a policy answered, usable or not.", """
+            """,
+        ),
+        _table(
+            "generations",
+            "generation_id",
+            "keyed",
+            "What a policy answered, usable or not.",
+            """
             generation_id id  hash of policy, prompt, state, sample and seed
             prompt_id id -> prompts  prompt
             policy_id id -> policies  policy
@@ -141,14 +182,26 @@ TABLES: dict[str, Table] = {
             latency_s float  wall-clock seconds of the request
             retries int  repeated requests
             cost_usd float  price of the request
-            """),
-        _table("testbenches", "testbench_id", "keyed", "Complete stimulus files.", """
+            """,
+        ),
+        _table(
+            "testbenches",
+            "testbench_id",
+            "keyed",
+            "Complete stimulus files.",
+            """
             testbench_id id  hash of language and text
             language text  cocotb or systemverilog
             text text  the file
             n_lines int  lines
-            """),
-        _table("simulations", "simulation_id", "keyed", "One row per simulated key; cache hits add none.", """
+            """,
+        ),
+        _table(
+            "simulations",
+            "simulation_id",
+            "keyed",
+            "One row per simulated key; cache hits add none.",
+            """
             simulation_id id  hash of design, testbench, simulator, flags, seed and limits
             design_id id -> designs  design
             rtl_id id  what was simulated
@@ -173,8 +226,14 @@ TABLES: dict[str, Table] = {
             cpu_s float  CPU seconds
             feedback text  bounded feedback as policies see it
             log text  tail of the log
-            """),
-        _table("coverage_points", "build_id point", "keyed", "Points of a build, in its fixed order.", """
+            """,
+        ),
+        _table(
+            "coverage_points",
+            "build_id point",
+            "keyed",
+            "Points of a build, in its fixed order.",
+            """
             build_id id  build
             point int  0-based index in the bitset
             rtl_id id  what was built
@@ -185,29 +244,53 @@ TABLES: dict[str, Table] = {
             instance text  hierarchical path
             what text  kind of point as the simulator names it
             source text  source line
-            """),
-        _table("coverage_hits", "simulation_id", "keyed", "Which points a simulation hit.", """
+            """,
+        ),
+        _table(
+            "coverage_hits",
+            "simulation_id",
+            "keyed",
+            "Which points a simulation hit.",
+            """
             simulation_id id -> simulations  simulation
             build_id id  build
             hits blob  bitset: point i is bit i % 8 of byte i // 8
             n_hit int  bits set
-            """),
-        _table("states", "state_id", "keyed", "States (design, testbench, observation).", """
+            """,
+        ),
+        _table(
+            "states",
+            "state_id",
+            "keyed",
+            "States (design, testbench, observation).",
+            """
             state_id id  hash of design, testbench and simulation
             design_id id -> designs  design
             testbench_id id? -> testbenches  testbench; null in s0
             simulation_id id? -> simulations  observation; null in s0
             score float  coverage, 0 when failing
-            """),
-        _table("selections", "selection_id", "scoped", "States chosen for repair.", """
+            """,
+        ),
+        _table(
+            "selections",
+            "selection_id",
+            "scoped",
+            "States chosen for repair.",
+            """
             selection_id id  hash of configuration, stage, state and reason
             state_id id -> states  chosen state
             design_id id -> designs  design
             strategy text  worst, median, uniform or best
             reason text  failing, worst, lower_median, ...
             score float  coverage of the state
-            """),
-        _table("transitions", "transition_id", "scoped", "One step of a policy: state, answer, next state.", """
+            """,
+        ),
+        _table(
+            "transitions",
+            "transition_id",
+            "scoped",
+            "One step of a policy: state, answer, next state.",
+            """
             transition_id id  hash of configuration, stage, role, generation and place in the trajectory
             trajectory_id id  the draft and the repairs that follow it
             step int  0 for the draft
@@ -228,8 +311,14 @@ TABLES: dict[str, Table] = {
             cached bool  the result came from the cache
             accepted bool?  passed the rejection filter; null where no filter applies
             reject_reason text  why not, else empty
-            """),
-        _table("sft_examples", "example_id", "scoped", "What a checkpoint was trained on.", """
+            """,
+        ),
+        _table(
+            "sft_examples",
+            "example_id",
+            "scoped",
+            "What a checkpoint was trained on.",
+            """
             example_id id  hash of configuration, stage, transition and text
             transition_id id -> transitions  where it comes from
             design_id id -> designs  design
@@ -238,8 +327,14 @@ TABLES: dict[str, Table] = {
             prompt text  model input
             completion text  model output
             n_tokens int  tokens of both
-            """),
-        _table("checkpoints", "checkpoint_id", "scoped", "Trained weights.", """
+            """,
+        ),
+        _table(
+            "checkpoints",
+            "checkpoint_id",
+            "scoped",
+            "Trained weights.",
+            """
             checkpoint_id id  hash of data, parent, settings and versions
             policy text  public name of the policy it makes
             parent_checkpoint_id id? -> checkpoints  where training started; null for the base student
@@ -254,8 +349,14 @@ TABLES: dict[str, Table] = {
             parameters int  model parameters
             cpu_s float  CPU seconds of the training
             versions text  torch, transformers and trl
-            """),
-        _table("evaluations", "evaluation_id", "scoped", "One sample of a policy on one evaluation design.", """
+            """,
+        ),
+        _table(
+            "evaluations",
+            "evaluation_id",
+            "scoped",
+            "One sample of a policy on one evaluation design.",
+            """
             evaluation_id id  hash of configuration, policy, mode, design and sample
             policy_id id -> policies  policy
             policy text  its public name
@@ -280,8 +381,14 @@ TABLES: dict[str, Table] = {
             trajectory_id id  its transitions
             simulation_id id? -> simulations  best state
             testbench_id id? -> testbenches  best testbench
-            """),
-        _table("scores", "score_id", "scoped", "Evaluations summed up, with bootstrap intervals.", """
+            """,
+        ),
+        _table(
+            "scores",
+            "score_id",
+            "scoped",
+            "Evaluations summed up, with bootstrap intervals.",
+            """
             score_id id  hash of configuration, policy, benchmark and mode
             policy text  public name
             policy_id id -> policies  policy
@@ -303,8 +410,14 @@ TABLES: dict[str, Table] = {
             cached_simulations int  those that came from the cache
             bootstrap_seed int  seed of the resampling
             resamples int  number of resamples
-            """),
-        _table("comparisons", "comparison_id", "scoped", "Paired differences of two policies.", """
+            """,
+        ),
+        _table(
+            "comparisons",
+            "comparison_id",
+            "scoped",
+            "Paired differences of two policies.",
+            """
             comparison_id id  hash of configuration, policies, benchmark and mode
             policy_a text  policy
             policy_b text  compared with
@@ -316,8 +429,14 @@ TABLES: dict[str, Table] = {
             diff_high float  97.5 % bootstrap quantile
             bootstrap_seed int  seed of the resampling
             resamples int  number of resamples
-            """),
-        _table("targets", "design_id simulator metric", "scoped", "What coverage counts as enough, per simulator.", """
+            """,
+        ),
+        _table(
+            "targets",
+            "design_id simulator metric",
+            "scoped",
+            "What coverage counts as enough, per simulator.",
+            """
             design_id id -> designs  design
             simulator text  simulator and version
             metric text  overall, or a metric
@@ -325,7 +444,8 @@ TABLES: dict[str, Table] = {
             origin text  calibrated or imported
             reference float?  merged coverage of the reference campaign
             simulations int  simulations of that campaign
-            """),
+            """,
+        ),
     )
 }
 

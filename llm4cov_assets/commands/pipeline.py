@@ -28,6 +28,10 @@ SeedOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object on stdout")]
 
 
+LEARNING_STEPS = 500
+"""With fewer optimiser steps in all the small student has not learnt to copy."""
+
+
 def mount(app: typer.Typer) -> None:
     """Register the commands of this module."""
     app.command("run")(run)
@@ -78,6 +82,8 @@ def run(
         print(json.dumps(answer))
     else:
         show_results(board, differences)
+        if sum(chosen.steps) < LEARNING_STEPS:
+            print(f"profile {chosen.name} trains too little to learn anything: its ranking means nothing")
         print(costs_text(summary.costs))
         print(f"results: {folder / 'trajectories.duckdb'} (llm4cov sql, duckdb -readonly); runs: script/server")
 

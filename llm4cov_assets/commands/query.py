@@ -63,7 +63,8 @@ def lineage(
     with _store() as store, store.connect() as connection:
         traced = trace(connection, row, limit)
         if traced is None:
-            print(f"llm4cov: no row has an id that begins with {row!r}", file=sys.stderr)
+            hint = "what was just written appears after `llm4cov warehouse publish`"
+            print(f"llm4cov: no row has an id that begins with {row!r}; {hint}", file=sys.stderr)
             raise typer.Exit(1)
         if as_json:
             print(json.dumps(traced.as_json()))

@@ -104,7 +104,10 @@ def _with_waves(
 def close(
     design: DesignArgument,
     rounds: Annotated[int, typer.Option(min=0, help="repair rounds after the drafts")] = 8,
-    policy: Annotated[list[str] | None, typer.Option(help="policy, more than once for a portfolio")] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="policy, repeatable; default: newest student, scripted/directed, scripted/random"),
+    ] = None,
     budget_sims: Annotated[int, typer.Option(min=1, help="logical simulations, at most")] = 64,
     samples: Annotated[int, typer.Option(min=1, help="proposals of each policy in a round")] = 4,
     target: Annotated[float, typer.Option(min=0.0, max=1.0, help="merged coverage that is enough")] = 1.0,
@@ -131,7 +134,8 @@ def close(
     policies = portfolio(policy or (), home())
     if out is not None:
         _make_folder(out)
-    show.say(f"{subject.name}: closing with {', '.join(p.name for p in policies)}")
+    names = [f"{p.name} (checkpoint {p.checkpoint_id[:8]})" if p.checkpoint_id else p.name for p in policies]
+    show.say(f"{subject.name}: closing with {', '.join(names)}")
     with Simulator(home()) as simulator, show.closing(budget_sims) as progress:
         result = closure.close_coverage(
             subject,

@@ -113,6 +113,12 @@ def test_every_row_with_an_id_has_a_lineage(made: Made) -> None:
     assert seen == set(TABLES) - without
 
 
+def test_the_id_of_a_trajectory_leads_to_its_last_step(made: Made) -> None:
+    repair = made[1].steps["2/fifo/0/r"]
+    root = lineage(made, repair.trajectory_id).made_from
+    assert (root.table, root.id) == ("transitions", repair.transition_id)
+
+
 def test_six_digits_are_enough_when_they_are_unique(made: Made) -> None:
     id_ = example_id(made, 1)
     assert lineage(made, id_[:6]).made_from.id == id_
