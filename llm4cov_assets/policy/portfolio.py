@@ -55,8 +55,11 @@ def _newest_student(home: Path) -> Policy | None:
 
 
 def _checkpoints(home: Path) -> pl.DataFrame:
-    """The checkpoints that can be used, the newest last."""
-    rows = Store(home).read("checkpoints").sort("created_at")
+    """The checkpoints that can be used: those of the configuration that ran last come last, the newest at the end."""
+    store = Store(home)
+    last = store.read("runs").group_by("config_hash").agg(ran_at=pl.col("started_at").max())
+    rows = store.read("checkpoints").join(last, on="config_hash", how="left")
+    rows = rows.sort("ran_at", "created_at", nulls_last=False).drop("ran_at")
     return rows.filter([speaks(home / path) for path in rows["path"]]) if rows.height else rows
 
 

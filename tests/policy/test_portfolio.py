@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from datetime import datetime
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from llm4cov_assets.errors import UserError
@@ -41,6 +43,24 @@ def test_without_a_student_the_scripted_policies_work_alone(tmp_path):
 
 def test_the_student_of_the_last_stage_comes_first(trained):
     assert [policy.name for policy in portfolio((), trained)] == ["stage_1", *PARTNERS]
+
+
+def test_students_are_those_of_the_configuration_that_ran_last_not_of_the_one_that_trained_last(trained, tmp_path):
+    home = Path(shutil.copytree(trained, tmp_path / "home"))
+    store, other = Store(home), "beef" * 4
+    later = store.read("checkpoints").filter(policy="stage_0").with_columns(checkpoint_id=pl.lit("a" * 32))
+    columns = table_frame("checkpoints").columns
+    store.write("checkpoints", later.select(columns), Provenance(0, other, asset_key="stage_0/checkpoint"))
+
+    def ran(config_hash: str, run_id: str, hour: int) -> None:
+        row = {"run_id": run_id, "profile": "p", "settings": "{}", "started_at": datetime(2026, 1, 1, hour)}
+        store.write("runs", table_frame("runs", [row]), Provenance(None, config_hash, asset_key="run"))
+
+    ran(other, "1", 1)
+    assert portfolio((), home)[0].checkpoint_id == "a" * 32
+    ran(PROFILE.config_hash, "2", 2)
+    assert portfolio((), home)[0].name == "stage_1"
+    assert portfolio(["stage_0"], home)[0].checkpoint_id == "0" * 32
 
 
 def test_named_policies_are_taken_as_they_are(trained):
