@@ -14,7 +14,10 @@ def satisfy(constraints: Sequence[Constraint], width: int, held: int = 0, rng: R
 
     Constraints that contradict each other are met as far as possible.
     """
-    choices = [_choices(c, width, held, rng) for c in constraints]
+    offered = [(c, _choices(c, width, held, rng)) for c in constraints]
+    # one that no value meets must not take the field from those that can be met
+    able = [(c, values) for c, values in offered if any(holds(c, _with_field(held, c, width, v)) for v in values)]
+    constraints, choices = [c for c, _ in able], [values for _, values in able]
     best, best_met = held, -1
     for picked in _bounded(product(*choices), 256):
         value = held

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from llm4cov_assets.policy.aim import holds, satisfy
@@ -167,6 +167,7 @@ def test_one_constraint_is_met_whenever_it_can_be(constraint, held, seed):
         assert holds(constraint, value) == possible
 
 
+@example(0, [Constraint("p", "!=", 0, 0, 0), Constraint("p", "<", 0, 0, 0)])
 @given(st.integers(0, 255), st.lists(constraints, min_size=2, max_size=3))
 def test_several_constraints_are_met_as_far_as_boundaries_allow(held, several):
     value = satisfy(several, 8, held)
