@@ -6,7 +6,7 @@ take its hash.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -265,6 +265,28 @@ def selection_rows(selected: pl.DataFrame, *, config_hash: str, stage: int | Non
 def trajectory_id(config_hash: str, stage: int | None, role: str, generation_id: str) -> str:
     """Id of the trajectory that begins with a generation."""
     return content_id("trajectory", config_hash, stage, role, generation_id)
+
+
+def answer_tables(generations: Sequence[Generation]) -> dict[str, pl.DataFrame]:
+    """Rows of what policies answered: prompts, generations and testbenches."""
+    return {
+        "prompts": prompt_rows(generations),
+        "generations": generation_rows(generations),
+        "testbenches": testbench_rows(g.testbench for g in generations),
+    }
+
+
+def observation_tables(
+    simulations: Sequence[Simulation], points: Callable[[str], Sequence[CoveragePoint]]
+) -> dict[str, pl.DataFrame]:
+    """Rows of what simulation observed: simulations, points and hits. `points` gives the points of a build."""
+    builds = {s.build_id: s.rtl_id for s in simulations if s.hits}
+    found = [point_rows(build_id, rtl_id, points(build_id)) for build_id, rtl_id in builds.items()]
+    return {
+        "simulations": simulation_rows(simulations),
+        "coverage_points": pl.concat([table_frame("coverage_points"), *found]),
+        "coverage_hits": hit_rows(simulations),
+    }
 
 
 def transition_rows(

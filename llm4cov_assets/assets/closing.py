@@ -204,11 +204,9 @@ def closure_tables(
                 ).with_columns(accepted=pl.lit(s.accepted))
             )
     steps = [s.step for closure in closures for s in closure.steps]
-    generations = [step.generation for step in steps]
     settings = {p.name: str(getattr(p, "settings", "")) for p in policies}
     return {
         "policies": pl.concat([rows.policy_rows(policies, settings), rows.table_frame("policies", [MERGE_POLICY])]),
-        "prompts": rows.prompt_rows(generations),
-        "generations": rows.generation_rows(generations),
-        "testbenches": rows.testbench_rows(g.testbench for g in generations),
-    } | step_tables(simulator, steps, pl.concat(transitions))
+        **rows.answer_tables([step.generation for step in steps]),
+        **step_tables(simulator, steps, pl.concat(transitions)),
+    }

@@ -52,12 +52,8 @@ def propose(work: Work, policy: Policy, states: Sequence[State], n: int) -> Outc
 def proposal_tables(policy: Policy, generations: Sequence[Generation]) -> dict[str, pl.DataFrame]:
     """Rows of everything that a proposal leaves behind."""
     original = getattr(policy, "original", policy)
-    return {
-        "policies": rows.policy_rows([original], {original.name: str(getattr(original, "settings", ""))}),
-        "prompts": rows.prompt_rows(generations),
-        "generations": rows.generation_rows(generations),
-        "testbenches": rows.testbench_rows([g.testbench for g in generations if g.testbench]),
-    }
+    policies = rows.policy_rows([original], {original.name: str(getattr(original, "settings", ""))})
+    return {"policies": policies} | rows.answer_tables(generations)
 
 
 def proposal_metadata(generations: Sequence[Generation], n_states: int) -> dict[str, Any]:

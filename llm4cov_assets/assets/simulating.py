@@ -109,13 +109,8 @@ def taken(work: Work, asset: str, states: Mapping[str, State], simulate: Counted
 
 def step_tables(simulator: Simulator, steps: Sequence[Step], transitions: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Rows of everything that steps leave behind, the transitions given."""
-    simulations = [s.simulation for s in steps if s.simulation]
-    builds = {s.build_id: s.rtl_id for s in simulations if s.hits}
-    points = [rows.point_rows(b, rtl, simulator.points(b)) for b, rtl in builds.items()]
-    return {
-        "simulations": rows.simulation_rows(simulations),
-        "coverage_points": pl.concat([rows.table_frame("coverage_points"), *points]),
-        "coverage_hits": rows.hit_rows(simulations),
+    observed = rows.observation_tables([s.simulation for s in steps if s.simulation], simulator.points)
+    return observed | {
         "states": rows.state_rows(s for step in steps for s in (step.state, step.next_state)),
         "transitions": transitions,
     }

@@ -37,15 +37,19 @@ def record_simulations(
     points: Callable[[str], Points],
 ) -> None:
     """Store simulations that a person asked for; `points` gives the points of a build."""
-    _write(home, _observed(home, design, testbenches, simulations, points))
+    tables = {
+        **_described(home, design),
+        "testbenches": rows.testbench_rows(testbenches),
+        **rows.observation_tables(simulations, points),
+    }
+    _write(home, tables)
 
 
 def record_closure(home: Path, closure: Closure, policies: Sequence[Policy], points: Callable[[str], Points]) -> None:
     """Store everything that a closure tried. All its steps are one trajectory."""
     config_hash = profile("demo").config_hash
     steps = closure.steps
-    generations = [s.generation for s in steps]
-    begins = rows.trajectory_id(config_hash, None, "closure", generations[0].generation_id) if steps else ""
+    begins = rows.trajectory_id(config_hash, None, "closure", steps[0].generation.generation_id) if steps else ""
     trajectories = {s.step.state.state_id: begins for s in steps}
     transitions = [
         rows.transition_rows(
@@ -60,13 +64,13 @@ def record_closure(home: Path, closure: Closure, policies: Sequence[Policy], poi
         for s in steps
     ]
     states = [state for s in steps for state in (s.step.state, s.step.next_state)]
-    testbenches = [g.testbench for g in generations if g.testbench]
     simulations = [s.simulation for s in steps if s.simulation]
     settings = {p.name: str(getattr(p, "settings", "")) for p in policies}
-    tables = _observed(home, closure.design, testbenches, simulations, points) | {
+    tables = {
+        **_described(home, closure.design),
+        **rows.answer_tables([s.generation for s in steps]),
+        **rows.observation_tables(simulations, points),
         "policies": pl.concat([rows.policy_rows(policies, settings), rows.table_frame("policies", [MERGE_POLICY])]),
-        "prompts": rows.prompt_rows(generations),
-        "generations": rows.generation_rows(generations),
         "states": rows.state_rows(states),
         "transitions": pl.concat([rows.table_frame("transitions"), *transitions]),
     }
@@ -79,15 +83,8 @@ def _known(home: Path, design: Design) -> bool:
     return named is not None and named.design.design_id == design.design_id
 
 
-def _observed(
-    home: Path,
-    design: Design,
-    testbenches: Sequence[Testbench],
-    simulations: Sequence[Simulation],
-    points: Callable[[str], Points],
-) -> dict[str, pl.DataFrame]:
-    builds = {s.build_id: s.rtl_id for s in simulations if s.hits}
-    found = [rows.point_rows(build_id, rtl_id, points(build_id)) for build_id, rtl_id in builds.items()]
+def _described(home: Path, design: Design) -> dict[str, pl.DataFrame]:
+    """Rows of the design, which is kept under its name when that is new."""
     try:
         analysis = analyse(design)
     except DesignError:
@@ -96,14 +93,7 @@ def _observed(
     if not _known(home, design):
         keep(record, home, PARTITION)
     described = rows.design_row(design, split="adhoc", kind="imported", source=record.source, analysis=analysis)
-    return {
-        "designs": rows.design_rows([described]),
-        "design_files": rows.file_rows([design]),
-        "testbenches": rows.testbench_rows(testbenches),
-        "simulations": rows.simulation_rows(simulations),
-        "coverage_points": pl.concat([rows.table_frame("coverage_points"), *found]),
-        "coverage_hits": rows.hit_rows(simulations),
-    }
+    return {"designs": rows.design_rows([described]), "design_files": rows.file_rows([design])}
 
 
 def _write(home: Path, tables: Mapping[str, pl.DataFrame]) -> None:

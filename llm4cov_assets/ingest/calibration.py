@@ -141,19 +141,10 @@ def reference_rows(
     """
     policies = [scripted(name) for name in (RANDOM, DIRECTED)]
     steps = [step for reference in references for step in reference.steps]
-    generations = [s.generation for s in steps]
-    simulations = [s.simulation for s in steps if s.simulation]
-    builds = {s.build_id: s.rtl_id for s in simulations if s.hits}
     return {
         "policies": rows.policy_rows(policies, {p.name: p.settings for p in policies}),
-        "prompts": rows.prompt_rows(generations),
-        "generations": rows.generation_rows(generations),
-        "testbenches": rows.testbench_rows(g.testbench for g in generations),
-        "simulations": rows.simulation_rows(simulations),
-        "coverage_points": pl.concat(
-            [rows.table_frame("coverage_points"), *(rows.point_rows(b, rtl, points(b)) for b, rtl in builds.items())]
-        ),
-        "coverage_hits": rows.hit_rows(simulations),
+        **rows.answer_tables([s.generation for s in steps]),
+        **rows.observation_tables([s.simulation for s in steps if s.simulation], points),
         "states": rows.state_rows(state for s in steps for state in (s.state, s.next_state)),
         "transitions": _transition_rows(steps, {p.policy_id: p.name for p in policies}, config_hash),
         "targets": target_rows(references),

@@ -10,7 +10,7 @@ import polars as pl
 
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.policy.base import Generation, Policy, State
-from llm4cov_assets.policy.scripted import SCRIPTED, scripted
+from llm4cov_assets.policy.scripted import SCRIPTED, ScriptedDirected, scripted
 from llm4cov_assets.profiles import Profile
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ def policy_by_name(name: str, profile: Profile, store: Store) -> Policy:
     `stage_1`, `stage_2`, `control`. UserError for any other name, and for a student that is not trained yet.
     """
     if name == "teacher":
-        limits = {"reach": profile.teacher_reach, "patience": profile.teacher_patience}
-        settings = limits if profile.teacher == "scripted/directed" else {}
-        teacher = scripted(profile.teacher, **settings) if profile.teacher in SCRIPTED else None
-        return Renamed("teacher", teacher or policy_by_name(profile.teacher, profile, store))
+        if profile.teacher == ScriptedDirected.name:
+            limited = ScriptedDirected(reach=profile.teacher_reach, patience=profile.teacher_patience)
+            return Renamed("teacher", limited)
+        return Renamed("teacher", policy_by_name(profile.teacher, profile, store))
     if name in SCRIPTED:
         return scripted(name)
     if name not in STUDENTS:

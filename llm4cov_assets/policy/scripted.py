@@ -123,7 +123,7 @@ class ScriptedDirected(_Scripted):
     known path is probed with the constants of its guards, or with bursts. Imperfect on purpose: with probability
     `corruption` a goal's values or hold lengths are spoilt, and it does not know how much random stimulus pays, so it
     draws that anew each time: up to `bursts` before the goals (a repair only in half of the answers), with probability
-    `tail` one from where a goal led, each of an eighth of `burst_cycles` to all of them. Each step of a
+    `tail` one from where a goal led, each an eighth of `burst_cycles` at least and all of them at most. Each step of a
     goal beyond `reach` steps (0: no limit) it plans with probability `patience`; where it gives up, it goes on with a
     burst.
     """
