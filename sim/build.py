@@ -23,7 +23,7 @@ from sim.coverage import Points, parse_coverage, uncovered
 from sim.design import Design
 from sim.identity import content_id
 from sim.simulation import UncoveredItem
-from sim.toolchain import Finished, Toolchain, ToolError, call, locked
+from sim.toolchain import Toolchain, ToolError, locked
 
 FLAGS = ("--cc", "--prefix", "Vtop", "--vpi", "--public-flat-rw", "--x-assign", "0", "--x-initial", "0",
          "-Wno-fatal", "-Werror-MODDUP", "--quiet-stats")  # fmt: skip
@@ -239,7 +239,7 @@ class _Compilation:
     def _generate(self, metrics: Sequence[str]) -> str | None:
         """Run Verilator; return None when it succeeded, else what it said."""
         flags = [f for m in metrics for f in METRIC_FLAGS[m]]
-        command: list[str | Path] = [self.tools.verilator, *FLAGS, OPTIMISATION, *flags, "--Mdir", "../obj"]
+        command: list[str | Path] = [*FLAGS, OPTIMISATION, *flags, "--Mdir", "../obj"]
         command += WAVES_FLAGS if self.waves else ()
         command += ["--top-module", self.design.top]
         command += [f"-I{d or '.'}" for d in self.design.include_dirs]
@@ -248,7 +248,10 @@ class _Compilation:
         files = [s.path for s in self.design.sources]
         for timing in ((), ("--timing",)):
             shutil.rmtree(self.work / "obj", ignore_errors=True)
-            finished = self._call([*command, *timing, *files])
+            finished = self.tools.verilate(
+                *command, *timing, *files, cwd=self.work / "src", timeout_s=BUILD_TIMEOUT_S
+            )
+            self.cpu_s += finished.cpu_s
             if finished.returncode == 0:
                 return None
             if "NEEDTIMINGOPT" not in finished.output or timing:
@@ -258,11 +261,6 @@ class _Compilation:
         if finished.returncode < 0:
             return f"%Error: Verilator aborted by signal {-finished.returncode}\n{finished.output}"
         return finished.output
-
-    def _call(self, command: Sequence[str | Path]) -> Finished:
-        finished = call(command, cwd=self.work / "src", env=self.tools.environment, timeout_s=BUILD_TIMEOUT_S)
-        self.cpu_s += finished.cpu_s
-        return finished
 
     def _compile(self) -> None:
         """Compile all generated files as one, with the harness's precompiled header before them."""

@@ -32,7 +32,7 @@ HARNESS = Path(__file__).resolve().parent / "harness"
 COMPILE = ("-std=c++20", "-O1", "-g0", "-fPIC", "-DVL_TIME_CONTEXT")
 _RUNTIME = ("verilated", "verilated_cov", "verilated_vpi", "verilated_dpi", "verilated_threads", "verilated_timing",
             "verilated_random", "verilated_save", "verilated_vcd_c")  # fmt: skip
-_OWN = ("main", "simulation")
+_OWN = ("main", "processes", "simulation")
 _SPARE_BYTES = 4 << 20  # free space below which a failure is the disk's
 _STOP_FUNCTIONS = ("-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_FATAL")  # simulation.cpp has them
 
@@ -152,6 +152,10 @@ class Toolchain:
             "CCACHE_NOHASHDIR": "1",
             "CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime",
         }
+
+    def verilate(self, *arguments: str | Path, cwd: Path, timeout_s: float) -> Finished:
+        """Run Verilator."""
+        return call([self.verilator, *arguments], cwd=cwd, env=self.environment, timeout_s=timeout_s)
 
     def compile(self, *arguments: str | Path, cwd: Path) -> Finished:
         """Compile one source file, through ccache where it is installed."""

@@ -15,13 +15,8 @@
 // A command that fails answers {"error": "..."}. Every process ends when stdin is closed.
 
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +32,7 @@
 #include <string>
 #include <vector>
 
+#include "processes.h"
 #include "simulation.h"
 
 extern "C" void vlog_startup_routines_bootstrap();
@@ -44,12 +40,10 @@ extern "C" void vlog_startup_routines_bootstrap();
 namespace {
 
 using namespace llm4cov;
-using Clock = std::chrono::steady_clock;
 using Command = std::vector<std::string>;
 
 constexpr size_t record_capacity = 256u << 20;  // virtual; pages are taken as they are used
 constexpr size_t record_keep = 1u << 20;        // what a later run may find already allocated
-constexpr uint64_t most_processes = 256;
 
 int command_fd = -1;
 int reply_fd = -1;
@@ -128,89 +122,6 @@ void reply_error(const std::string& message) {
     reply("{\"error\": \"" + escaped + "\"}");
 }
 
-// ---- children
-
-struct Exit {
-    int status = 0;
-    bool deadline = false;
-    double cpu_s = 0;
-};
-
-double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; }
-
-// Kills every process that descends from this one: as a subreaper it inherits those that left their group or session.
-void kill_descendants() {
-    for (int round = 0; round < 1000; ++round) {
-        std::ifstream children{"/proc/thread-self/children"};
-        bool any = false;
-        for (pid_t pid; children >> pid; any = true) kill(pid, SIGKILL);
-        while (waitpid(-1, nullptr, WNOHANG) > 0) any = true;
-        if (!any) return;
-        usleep(200);
-    }
-}
-
-// Waits for a child, at most until the deadline, then removes its whole group.
-Exit wait_for(pid_t pid, Clock::time_point deadline) {
-    const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-    pollfd fds[2] = {{pidfd, POLLIN, 0}, {command_fd, 0, 0}};
-    Exit result;
-    for (;;) {
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count() + 1;
-        const int n = left > 0 ? poll(fds, 2, static_cast<int>(left)) : 0;
-        if (n < 0 && errno == EINTR) continue;
-        if (n == 0) result.deadline = true;
-        if (fds[1].revents) {  // the caller is gone
-            kill(-pid, SIGKILL);
-            kill(pid, SIGKILL);
-            kill_descendants();
-            _exit(0);
-        }
-        break;
-    }
-    close(pidfd);
-    if (result.deadline) {
-        kill(-pid, SIGKILL);
-        kill(pid, SIGKILL);
-    }
-    rusage usage{};
-    while (wait4(pid, &result.status, 0, &usage) < 0 && errno == EINTR) {}
-    kill(-pid, SIGKILL);
-    kill_descendants();
-    result.cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-    return result;
-}
-
-void limit(int resource, rlim_t soft, rlim_t hard) {
-    const rlimit value{soft, hard};
-    setrlimit(resource, &value);
-}
-
-rlim_t address_space() {
-    std::ifstream statm{"/proc/self/statm"};
-    rlim_t pages = 0;
-    statm >> pages;
-    return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
-}
-
-void redirect(const char* path, int flags, int fd) {
-    const int file = open(path, flags, 0600);
-    if (file < 0) _exit(4);
-    dup2(file, fd);
-    if (file != fd) close(file);
-}
-
-// What the child of either kind has in common: no way back to the server, and an end when the server ends.
-void leave_server(uint64_t cpu_s) {
-    setsid();
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    close(command_fd);
-    close(reply_fd);
-    redirect("/dev/null", O_RDONLY, 0);
-    limit(RLIMIT_CORE, 0, 0);
-    limit(RLIMIT_CPU, cpu_s, cpu_s + 1);
-}
-
 // ---- the commands of a design's server
 
 uint64_t number(const Command& command, size_t at) {
@@ -254,7 +165,7 @@ ReplayResult replay_record(uint64_t evaluations, std::chrono::milliseconds wall,
     const pid_t pid = fork();
     if (pid < 0) throw std::runtime_error(std::string{"fork: "} + std::strerror(errno));
     if (pid == 0) {
-        leave_server(static_cast<uint64_t>(wall.count()) / 1000 + 1);
+        leave_server({command_fd, reply_fd}, static_cast<uint64_t>(wall.count()) / 1000 + 1);
         close(fds[0]);
         redirect("/dev/null", O_WRONLY, 1);
         redirect("/dev/null", O_WRONLY, 2);
@@ -265,7 +176,7 @@ ReplayResult replay_record(uint64_t evaluations, std::chrono::milliseconds wall,
         send_replay();
     }
     close(fds[1]);
-    const Exit left = wait_for(pid, Clock::now() + wall);
+    const Exit left = wait_for(pid, Clock::now() + wall, command_fd);
     ReplayResult result;
     result.cpu_s = left.cpu_s;
     std::string bytes;
@@ -299,16 +210,12 @@ struct Job {
 };
 
 [[noreturn]] void run_testbench(const Job& job) {
-    leave_server(job.cpu_s);
+    leave_server({command_fd, reply_fd}, job.cpu_s);
     if (chdir(job.folder.c_str())) _exit(4);
     redirect("log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 1);
     dup2(1, 2);
     std::setvbuf(stdout, nullptr, _IOLBF, 4096);
-    limit(RLIMIT_AS, address_space() + job.memory, address_space() + job.memory);
-    limit(RLIMIT_FSIZE, job.output, job.output);
-    limit(RLIMIT_NPROC, most_processes, most_processes);
-    signal(SIGXFSZ, SIG_DFL);  // Python ignores it; a run that writes too much must end
-    signal(SIGPIPE, SIG_DFL);
+    limit_testbench(job.memory, job.output);
     prctl(PR_SET_DUMPABLE, 1);
     if (!run_python("import session; session.prepare(" + literal(job.argument) + ")")) _exit(4);
     design->run(*record, record_capacity, job.limits, job.waves);
@@ -335,7 +242,7 @@ void run(const Command& c) {
     const auto start = Clock::now();
     const pid_t pid = fork_python();
     if (pid == 0) run_testbench(job);
-    const Exit left = wait_for(pid, start + job.wall);
+    const Exit left = wait_for(pid, start + job.wall, command_fd);
     const double wall_s = std::chrono::duration<double>(Clock::now() - start).count();
 
     // All processes of the testbench are gone: the record no longer changes.
