@@ -10,7 +10,6 @@ import json
 import os
 import select
 import shutil
-import signal
 import stat
 import subprocess
 import tempfile
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from sim.build import PROBE_EVALUATIONS, Build, Inspection
-from sim.sandbox import find_sandbox
+from sim.sandbox import kill_tree
 from sim.simulation import Limits
 from sim.toolchain import Toolchain, ToolError
 
@@ -176,9 +175,7 @@ class Engine:
     def _kill(self) -> None:
         process = self._process
         if process is not None and process.poll() is None:
-            for pid in _descendants(process.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            kill_tree(process.pid)
 
     def close(self) -> None:
         """End the process and remove its folder."""
@@ -199,7 +196,8 @@ class Engine:
             raise EngineStopped
         program = self._tools.ensure_harness()
         self._folder.mkdir(parents=True, exist_ok=True)
-        command = find_sandbox().wrap([str(program)], run_folder=self._folder, read_only=self._readable())
+        tools = self._tools
+        command = tools.sandbox.wrap([str(program)], writable=[self._folder], readable=[tools.builds, *tools.readable])
         with (self._folder / HARNESS_LOG).open("wb") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=self._folder,
@@ -207,15 +205,6 @@ class Engine:
             )  # fmt: skip
         self._buffer = b""
         self._reply(_START_TIMEOUT_S)
-
-    def _readable(self) -> list[Path]:
-        """Folders that must stay visible inside a private /tmp."""
-        import sys
-
-        import cocotb
-
-        wanted = [self._tools.builds, Path(sys.prefix), Path(sys.base_prefix), Path(cocotb.__file__).parents[1]]
-        return [p for p in dict.fromkeys(wanted) if p.is_dir() and p.is_relative_to("/tmp")]
 
     def _ask(self, *fields: str, timeout_s: float = _GRACE_S) -> dict[str, Any]:
         process = self._process
@@ -297,15 +286,6 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(f"{path} is no ordinary file")
         yield file
-
-
-def _descendants(pid: int) -> list[int]:
-    """A process and all below it: a sandbox puts programs between us and the harness."""
-    found = [pid]
-    for p in found:
-        with contextlib.suppress(OSError):
-            found += [int(c) for c in Path(f"/proc/{p}/task/{p}/children").read_text().split()]
-    return found
 
 
 def _read_log(path: Path) -> str:

@@ -14,7 +14,6 @@ import importlib.util
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from sim.identity import content_id
+from sim.sandbox import Sandbox, find_sandbox, kill_tree
 
 HARNESS = Path(__file__).resolve().parent / "harness"
 COMPILE = ("-std=c++20", "-O1", "-g0", "-fPIC", "-DVL_TIME_CONTEXT")
@@ -68,14 +68,14 @@ def call(command: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], ti
 
         def stop() -> None:
             expired.set()
-            os.killpg(process.pid, signal.SIGKILL)
+            kill_tree(process.pid)
 
         timer = threading.Timer(timeout_s, stop)
         timer.start()
         try:
             _, status, usage = os.wait4(process.pid, 0)
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
+            kill_tree(process.pid)
             process.wait()
             raise
         finally:
@@ -153,19 +153,45 @@ class Toolchain:
             "CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime",
         }
 
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        """What designs and testbenches are locked into. Raises ToolError when nothing on this machine holds them."""
+        return find_sandbox()
+
+    @property
+    def readable(self) -> list[Path]:
+        """What the tools and the harness read beside the system and Python."""
+        tools = [p for p in (self.compiler, self.ccache) if p]
+        return [self.verilator_root, self.verilator, *(Path(p) for t in tools for p in (t, os.path.realpath(t)))]
+
     def verilate(self, *arguments: str | Path, cwd: Path, timeout_s: float) -> Finished:
-        """Run Verilator."""
-        return call([self.verilator, *arguments], cwd=cwd, env=self.environment, timeout_s=timeout_s)
+        """Run Verilator in the sandbox. It can write to the build that `cwd` lies in: a folder in `builds`."""
+        return self._inside([self.verilator, *arguments], cwd, timeout_s)
 
     def compile(self, *arguments: str | Path, cwd: Path) -> Finished:
-        """Compile one source file, through ccache where it is installed."""
-        cache = [self.ccache] if self.ccache else []
-        includes = ["-isystem", f"{self.verilator_root}/include", "-isystem", f"{self.verilator_root}/include/vltstd"]
-        command = [*cache, self.compiler, *COMPILE, "-fpch-preprocess", *includes, *arguments]
-        return call(command, cwd=cwd, env=self.environment)
+        """Compile one source file in the sandbox, as for `verilate`, through ccache where it is installed."""
+        return self._inside(self._compilation(*arguments), cwd)
 
     def link(self, *arguments: str | Path, cwd: Path) -> Finished:
-        return call([self.compiler, *arguments], cwd=cwd, env=self.environment)
+        """Link in the sandbox, as for `verilate`."""
+        return self._inside([self.compiler, *arguments], cwd)
+
+    def _compilation(self, *arguments: str | Path) -> list[str | Path]:
+        cache = [self.ccache] if self.ccache else []
+        includes = ["-isystem", f"{self.verilator_root}/include", "-isystem", f"{self.verilator_root}/include/vltstd"]
+        return [*cache, self.compiler, *COMPILE, "-fpch-preprocess", *includes, *arguments]
+
+    def _inside(self, command: Sequence[str | Path], cwd: Path, timeout_s: float = 600) -> Finished:
+        """Run a tool on input that nobody vouches for."""
+        build = self.builds / cwd.resolve().relative_to(self.builds).parts[0]
+        self.ccache_dir.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="tmp.", dir=self.builds) as scratch:
+            wrapped = self.sandbox.wrap(
+                [str(c) for c in command],
+                writable=[build, self.ccache_dir, Path(scratch)],
+                readable=[self.harness_folder, *self.readable],
+            )
+            return call(wrapped, cwd=cwd, env=self.environment | {"TMPDIR": scratch}, timeout_s=timeout_s)
 
     def ensure_harness(self) -> Path:
         """Compile the harness and the precompiled header of models unless that was done before; return the program.
@@ -195,15 +221,19 @@ class Toolchain:
         ]
         jobs.append(("-x", "c++-header", "model.h", "-o", "model.h.gch"))
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            for finished in pool.map(lambda job: self.compile(*job, cwd=work), jobs):
+            for finished in pool.map(lambda job: self._trusted(*self._compilation(*job), cwd=work), jobs):
                 _demand(finished, "compiling the harness")
         libraries = _cocotb_folder() / "libs"
         objects = [f"{name}.o" for name, _ in units]
         needed = ("-lcocotbvpi_verilator", "-lgpi", "-ldl", "-lpthread")
         arguments = ("-rdynamic", "-o", "harness", *objects, f"-L{libraries}", f"-Wl,-rpath,{libraries}", *needed)
-        _demand(self.link(*arguments, cwd=work), "linking the harness")
+        _demand(self._trusted(self.compiler, *arguments, cwd=work), "linking the harness")
         for name in objects:
             (work / name).unlink()
+
+    def _trusted(self, *command: str | Path, cwd: Path) -> Finished:
+        """Run a tool on sources of our own."""
+        return call(command, cwd=cwd, env=self.environment)
 
     def python_environment(self) -> dict[str, str]:
         """Environment of the harness: only what cocotb and the testbench need; nothing of the caller's leaks in."""
