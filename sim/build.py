@@ -59,7 +59,8 @@ class Build:
     """A usable build. `points` is in the build's fixed order, which hit bitsets refer to.
 
     `metrics_unavailable` says why a metric has no points. `deterministic` is False if the design is not a function of
-    its inputs, None if that could not be found out. `cached` tells whether it was there already, `cpu_s` what it cost.
+    its inputs, None if that could not be found out; `delays` is True if it has delays of its own. `cached` tells
+    whether it was there already, `cpu_s` what it cost.
     """
 
     build_id: str
@@ -69,6 +70,7 @@ class Build:
     metrics_unavailable: dict[str, str]
     simulator: str
     deterministic: bool | None
+    delays: bool
     cpu_s: float
     cached: bool = False
 
@@ -200,6 +202,7 @@ class _Compilation:
     def __init__(self, design: Design, work: Path, toolchain: Toolchain, waves: bool) -> None:
         self.design, self.work, self.tools, self.waves = design, work, toolchain, waves
         self.cpu_s = 0.0
+        self.delays = False
 
     def run(self, inspect: Inspect) -> dict[str, Any]:
         self.tools.ensure_harness()
@@ -216,6 +219,7 @@ class _Compilation:
         return {
             "metrics_unavailable": unavailable,
             "deterministic": seen.deterministic,
+            "delays": self.delays,
             "cpu_s": round(self.cpu_s, 3),
         }
 
@@ -253,6 +257,7 @@ class _Compilation:
             )
             self.cpu_s += finished.cpu_s
             if finished.returncode == 0:
+                self.delays = bool(timing)
                 return None
             if "NEEDTIMINGOPT" not in finished.output or timing:
                 break

@@ -66,7 +66,8 @@ class Outcome:
     """One run, as the harness saw it.
 
     `counters` is the harness's bitset of a clean replay (empty when the replay did not end); `same` tells whether the
-    replay gave the outputs that the run had.
+    replay gave the outputs that the run had. `errors` counts `$error` and failed assertions of a SystemVerilog
+    testbench, a claim too. `record` is what `replay` takes, if it was asked for.
     """
 
     end: End
@@ -81,6 +82,8 @@ class Outcome:
     same: bool
     counters: bytes
     tests: Tests = field(default_factory=Tests)
+    errors: int = 0
+    record: bytes = b""
     log: str = ""
 
 
@@ -116,20 +119,26 @@ class Engine:
         self.release()  # the folder of the model is about to be renamed
         return Inspection(file.read_bytes(), deterministic)
 
-    def run(self, build: Build, text: str, *, limits: Limits, seed: int, waves: Path | None = None) -> Outcome:
-        """Run one cocotb testbench. Raises ToolError (EngineDied if the harness ended)."""
+    def run(
+        self, build: Build, testbench: str | Path, *, limits: Limits, seed: int, keep_record: bool = False
+    ) -> Outcome:
+        """Run one testbench: the text of a cocotb file, or the shared object of a compiled SystemVerilog one.
+
+        Raises ToolError (EngineDied if the harness ended).
+        """
         self._open(build.model)
         folder = self._empty_folder()
+        record = self._folder / "record" if keep_record else None
         try:
-            (folder / "testbench.py").write_text(text, encoding="utf-8", errors="surrogateescape")
+            if isinstance(testbench, str):
+                (folder / "testbench.py").write_text(testbench, encoding="utf-8", errors="surrogateescape")
             reply = self._ask(
                 "run", str(folder), str(limits.sim_time_ns), str(limits.evaluations),
                 str(int(limits.wall_s * 1000)), str(max(1, int(limits.cpu_s))), str(limits.memory_mb),
-                str(limits.output_bytes), "waves.vcd" if waves else "", json.dumps({"seed": seed, "top": build.top}),
+                str(limits.output_bytes), str(record or ""), "" if isinstance(testbench, str) else str(testbench),
+                str(seed & 0x7FFFFFFF), json.dumps({"seed": seed, "top": build.top}),
                 timeout_s=2 * limits.wall_s + _GRACE_S,
             )  # fmt: skip
-            if waves and (folder / "waves.vcd").is_file() and not (folder / "waves.vcd").is_symlink():
-                shutil.move(folder / "waves.vcd", waves)
             return Outcome(
                 end=End(reply["end"]) if reply["end"] in End._value2member_map_ else End.NONE,
                 deadline=reply["deadline"],
@@ -143,8 +152,28 @@ class Engine:
                 same=reply["same"],
                 counters=bytes.fromhex(reply["hits"]),
                 tests=_read_tests(folder / "tests.json"),
+                errors=reply["errors"],
+                record=_read_record(record) if record else b"",
                 log=_read_log(folder / "log"),
             )
+        finally:
+            self._sweep()
+
+    def replay(self, build: Build, record: bytes, *, waves: Path | None = None) -> bytes:
+        """Replay a record of `run` on another build of the same design; returns the bitset over its counters.
+
+        Writes the waveforms to the file `waves`, if the build can. Raises ToolError when the replay does not end.
+        """
+        self._open(build.model)
+        folder = self._empty_folder()
+        try:
+            (folder / "record").write_bytes(record)
+            reply = self._ask("replay", str(folder / "record"), str(folder / "waves") if waves else "", timeout_s=400)
+            if not reply["replayed"]:
+                raise ToolError("the recorded inputs cannot be replayed on this build")
+            if waves and (folder / "waves").is_file():
+                shutil.move(folder / "waves", waves)
+            return bytes.fromhex(reply["hits"])
         finally:
             self._sweep()
 
@@ -295,6 +324,11 @@ def _read_log(path: Path) -> str:
             return file.read(LOG_BYTES).decode("utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def _read_record(path: Path) -> bytes:
+    with _opened(path) as file:
+        return file.read()
 
 
 def _read_tests(path: Path) -> Tests:

@@ -21,6 +21,7 @@ from sim.engine import LOG_BYTES, Engine, EngineDied, Outcome, remove_stale_fold
 from sim.feedback import feedback
 from sim.identity import sha256
 from sim.simulation import Coverage, Limits, Simulation, Testbench
+from sim.testbench import STAND_IN_VERSION, Prepared, prepared
 from sim.toolchain import Toolchain, ToolError, find_toolchain, refuse_full_disk
 from sim.verdict import explain, has_coverage, is_fault, verdict
 
@@ -166,19 +167,28 @@ class Simulator(AbstractContextManager["Simulator"]):
     ) -> Simulation:
         """Simulate one testbench on a build of its own that writes its waveforms (VCD) to the file `waves`.
 
-        The result is that of `run_many`, which it comes from; the run for the waveforms enters neither cache nor
-        coverage. Raises BuildError, and ToolError when the simulator fails.
+        The result is that of `run_many`, which it comes from. The testbench runs once more for the record of its
+        inputs, and the waveforms come from replaying that: they show what coverage was counted on. Raises BuildError,
+        and ToolError when the simulator fails.
         """
+        limits = limits or Limits()
         [result] = self.run_many(design, [testbench], limits=limits, seed=seed)
-        if result.status in ("design_error", "unsupported"):
-            return result
+        if result.build_id and result.hits:
 
-        def trace(engine: Engine) -> None:
-            build = self._builder.build(design, engine.inspect, retry_faults=self.retry_faults, waves=True)
-            engine.run(build, testbench.text, limits=limits or Limits(), seed=seed, waves=waves.resolve())
+            def trace(engine: Engine) -> None:
+                record = self._record(engine, design, testbench, limits, seed)
+                build = self._builder.build(design, engine.inspect, retry_faults=self.retry_faults, waves=True)
+                engine.replay(build, record, waves=waves.resolve())
 
-        self._pool.call(trace)
+            self._pool.call(trace)
         return result
+
+    def _record(self, engine: Engine, design: Design, testbench: Testbench, limits: Limits, seed: int) -> bytes:
+        build = self._build(design, engine)
+        with prepared(self.toolchain, design, build, testbench) as ready:
+            if ready.program is None:
+                raise ToolError(ready.log)
+            return engine.run(build, ready.program, limits=limits, seed=seed, keep_record=True).record
 
     def _key(self, design: Design, testbench: Testbench, limits: Limits, seed: int) -> dict[str, Any]:
         return {
@@ -190,7 +200,7 @@ class Simulator(AbstractContextManager["Simulator"]):
             "build": self._builder.build_id(design),
             "seed": seed,
             "limits": asdict(limits),
-        }
+        } | ({"stand_in": STAND_IN_VERSION} if testbench.language == "systemverilog" else {})
 
     def _from_cache(self, key: dict[str, Any], simulation_id: str, design: Design) -> Simulation | None:
         stored = self._cache.get(key) if self.read_cache else None
@@ -205,22 +215,16 @@ class Simulator(AbstractContextManager["Simulator"]):
     def _work(self, engine: Engine, task: _Task) -> list[Simulation]:
         """Build the design and run the testbenches of a task on one engine."""
         design = task.design
-        runnable = [t for t in task.testbenches if t[1].language == "cocotb"]
-        results = [self._unsupported(t, task) for t in task.testbenches if t[1].language != "cocotb"]
-        if not runnable:
-            return results
         try:
             build = self._build(design, engine)
         except (BuildError, ToolError) as error:
             status = error.status if isinstance(error, BuildError) else "tool_error"
-            for simulation_id, testbench in runnable:
-                blank = self._blank(simulation_id, testbench, task)
-                results.append(self._finish(blank, status, None, str(error), testbench, task))
-            return results
+            return [
+                self._finish(self._blank(i, testbench, task), status, None, str(error), testbench, task)
+                for i, testbench in task.testbenches
+            ]
         branches = _branches(design)
-        for simulation_id, testbench in runnable:
-            results.append(self._simulate(engine, build, branches, simulation_id, testbench, task))
-        return results
+        return [self._simulate(engine, build, branches, i, testbench, task) for i, testbench in task.testbenches]
 
     def _build(self, design: Design, engine: Engine) -> Build:
         build = self._builder.build(design, engine.inspect, retry_faults=self.retry_faults)
@@ -240,23 +244,29 @@ class Simulator(AbstractContextManager["Simulator"]):
         task: _Task,
     ) -> Simulation:
         """Run one testbench, once more if the first try ended in a way that may be the machine's fault."""
-        for attempt in (1, 2):
-            outcome, status, log = self._try(engine, build, testbench, task)
-            if not is_fault(status, outcome) or attempt == 2:
-                break
-        blank = self._blank(simulation_id, testbench, task)
-        blank = replace(blank, build_id=build.build_id, build_cached=build.cached)
-        blank = replace(blank, metrics_unavailable=build.metrics_unavailable)
+        outcome: Outcome | None = None
+        with prepared(self.toolchain, task.design, build, testbench) as ready:
+            status, log = ready.status, ready.log
+            for attempt in (1, 2) if ready.program is not None else ():
+                outcome, status, log = self._try(engine, build, ready, testbench, task)
+                if not is_fault(status, outcome) or attempt == 2:
+                    break
+        blank = replace(
+            self._blank(simulation_id, testbench, task),
+            build_id=build.build_id,
+            build_cached=build.cached,
+            metrics_unavailable=build.metrics_unavailable,
+            cpu_s=round(ready.cpu_s, 4),
+        )
         if outcome is not None:
             blank = replace(
                 blank,
                 sim_time_ns=outcome.time_ns,
                 evaluations=outcome.evaluations,
                 wall_s=round(outcome.wall_s, 4),
-                cpu_s=round(outcome.cpu_s, 4),
+                cpu_s=round(ready.cpu_s + outcome.cpu_s, 4),
             )
-            self.counters.add(sim_cpu_s=outcome.cpu_s)
-            if has_coverage(status) and outcome.replayed:
+            if has_coverage(status, outcome, build.deterministic):
                 hits = build.hits(outcome.counters)
                 coverage, totals, instances = summarise(build.points, hits)
                 blank = replace(
@@ -267,18 +277,26 @@ class Simulator(AbstractContextManager["Simulator"]):
                     instances=instances,
                     uncovered=build.uncovered(hits),
                 )
+        self.counters.add(sim_cpu_s=blank.cpu_s)
         return self._finish(blank, status, outcome, log, testbench, task, branches)
 
-    def _try(self, engine: Engine, build: Build, testbench: Testbench, task: _Task) -> tuple[Outcome | None, str, str]:
+    def _try(
+        self, engine: Engine, build: Build, ready: Prepared, testbench: Testbench, task: _Task
+    ) -> tuple[Outcome | None, str, str]:
+        assert ready.program is not None
         try:
-            outcome = engine.run(build, testbench.text, limits=task.limits, seed=task.seed)
+            outcome = engine.run(build, ready.program, limits=task.limits, seed=task.seed)
         except EngineDied as error:
             # the harness is beyond the reach of honest testbenches: this one killed processes at random
             return None, "crashed", f"the simulation took its harness down: {error}"
         except ToolError as error:
             return None, "tool_error", str(error)
-        status = verdict(outcome, build.deterministic)
-        lines = [*untold_errors(outcome.tests, testbench.text, outcome.log), explain(status, outcome, task.limits)]
+        status = verdict(outcome, build.deterministic, testbench.language)
+        lines = [
+            ready.notes,
+            *untold_errors(outcome.tests, testbench.text, outcome.log),
+            explain(status, outcome, task.limits),
+        ]
         return outcome, status, "\n".join([outcome.log.rstrip("\n"), *(line for line in lines if line), ""])
 
     def _finish(
@@ -297,19 +315,9 @@ class Simulator(AbstractContextManager["Simulator"]):
         if status != "passed":
             refuse_full_disk(self.home)
         key = self._key(task.design, testbench, task.limits, task.seed)
-        self._cache.put(key, _pack(simulation) | {"fault": status != "design_error" and is_fault(status, outcome)})
+        self._cache.put(key, _pack(simulation) | {"fault": is_fault(status, outcome)})
         self.counters.add(simulated=1)
         return simulation
-
-    def _unsupported(self, item: tuple[str, Testbench], task: _Task) -> Simulation:
-        simulation_id, testbench = item
-        message = (
-            f"{testbench.language} testbenches are not supported yet: write the testbench in Python with cocotb "
-            "(a file with functions decorated with @cocotb.test())"
-        )
-        blank = self._blank(simulation_id, testbench, task)
-        text = feedback("unsupported", Coverage(), {}, (), (), message, testbench=testbench.text)
-        return replace(blank, status="unsupported", log=message, feedback=f"{text}\n{message}")
 
     def _blank(self, simulation_id: str, testbench: Testbench, task: _Task) -> Simulation:
         design = task.design

@@ -32,7 +32,7 @@ HARNESS = Path(__file__).resolve().parent / "harness"
 COMPILE = ("-std=c++20", "-O1", "-g0", "-fPIC", "-DVL_TIME_CONTEXT")
 _RUNTIME = ("verilated", "verilated_cov", "verilated_vpi", "verilated_dpi", "verilated_threads", "verilated_timing",
             "verilated_random", "verilated_save", "verilated_vcd_c")  # fmt: skip
-_OWN = ("main", "processes", "simulation")
+_OWN = ("main", "processes", "simulation", "testbench")
 _SPARE_BYTES = 4 << 20  # free space below which a failure is the disk's
 _STOP_FUNCTIONS = ("-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_FATAL")  # simulation.cpp has them
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from sim.engine import End, Outcome
-from sim.simulation import Limits
+from sim.simulation import Language, Limits
 
 FAULTS = frozenset({"timeout", "resource_limit", "crashed", "tool_error"})
 """Statuses that may come from the machine and not from the testbench, see `is_fault`."""
@@ -13,8 +13,8 @@ FAULTS = frozenset({"timeout", "resource_limit", "crashed", "tool_error"})
 _LIMIT_SIGNALS = {signal.SIGXCPU, signal.SIGXFSZ}
 
 
-def verdict(outcome: Outcome, deterministic: bool | None) -> str:
-    """Return the status of one cocotb run.
+def verdict(outcome: Outcome, deterministic: bool | None, language: Language = "cocotb") -> str:
+    """Return the status of one run.
 
     Order matters: what stopped the run comes before what its tests said, and a result that the inputs do not explain
     (`forged`) before a good one. A design that is not a function of its inputs is never called forged.
@@ -26,6 +26,8 @@ def verdict(outcome: Outcome, deterministic: bool | None) -> str:
         return "resource_limit"
     if outcome.signal:
         return "crashed"
+    if language == "systemverilog":
+        return _verdict_systemverilog(outcome, deterministic)
     if not tests.loaded or tests.total == 0:
         # nothing of the testbench ran before it was loaded, so leaving early is a way of not loading
         return "load_error"
@@ -46,6 +48,23 @@ def verdict(outcome: Outcome, deterministic: bool | None) -> str:
     if tests.passed == 0:
         return "load_error"  # every test is skipped: none started
     return _unless_forged("passed", outcome, deterministic)
+
+
+def _verdict_systemverilog(outcome: Outcome, deterministic: bool | None) -> str:
+    """`$finish`, and having nothing more to do, is `passed` unless an error was reported before."""
+    match outcome.end:
+        case End.TIME_LIMIT | End.EVALUATION_LIMIT:
+            return _unless_forged("timeout", outcome, deterministic)
+        case End.NONCONVERGED:
+            return "nonconverged"
+        case End.FATAL:
+            return "crashed"
+        case End.STOP:
+            return _unless_forged("test_failed", outcome, deterministic)
+        case End.DONE:
+            return _unless_forged("test_failed" if outcome.errors else "passed", outcome, deterministic)
+        case _:
+            return "early_exit"
 
 
 def explain(status: str, outcome: Outcome, limits: Limits) -> str:
@@ -82,14 +101,19 @@ def explain(status: str, outcome: Outcome, limits: Limits) -> str:
 
 def is_fault(status: str, outcome: Outcome | None) -> bool:
     """Whether another try may end differently: limits on wall clock, memory and the like, and failing tools."""
-    if outcome is None:  # the harness or a tool failed
-        return True
+    if outcome is None:  # the harness or a tool failed, or nothing ran
+        return status in FAULTS
     return status in FAULTS and outcome.end not in (End.TIME_LIMIT, End.EVALUATION_LIMIT)
 
 
-def has_coverage(status: str) -> bool:
-    """Whether a run of this status keeps its coverage: the running statuses of the result type."""
-    return status in ("passed", "test_failed", "timeout")
+def has_coverage(status: str, outcome: Outcome, deterministic: bool | None) -> bool:
+    """Whether a result keeps the coverage of its replay: however it ended, unless the replay gave other outputs.
+
+    Coverage of a failing result is for people; it counts as 0 wherever results are compared.
+    """
+    if status in ("load_error", "forged") or not outcome.replayed:
+        return False
+    return outcome.same or deterministic is False
 
 
 def _unless_forged(status: str, outcome: Outcome, deterministic: bool | None) -> str:

@@ -9,8 +9,14 @@
 //   open    MODEL                                        -> {"points": N, "inputs": N, "outputs": N}
 //   points  FILE                                         -> {} and FILE in the format of verilated_cov.cpp
 //   probe   EVALUATIONS                                  -> {"deterministic": true|false|null}
-//   run     FOLDER TIME_NS EVALUATIONS WALL_MS CPU_S MEMORY_MB OUTPUT_BYTES WAVES ARGUMENT
-//           -> {"end", "stopped", "exit", "signal", "time_ns", "evaluations", "wall_s", "cpu_s", "replay": {...}}
+//   run     FOLDER TIME_NS EVALUATIONS WALL_MS CPU_S MEMORY_MB OUTPUT_BYTES RECORD LIBRARY SEED ARGUMENT
+//           Runs FOLDER/testbench.py, or the SystemVerilog testbench compiled to LIBRARY. Writes the record of the
+//           inputs to the file RECORD unless that is empty.
+//           -> {"end", "deadline", "exit", "signal", "time_ns", "evaluations", "wall_s", "cpu_s", "errors",
+//               "replay_cpu_s", "replayed", "same", "hits"}
+//   replay  RECORD WAVES
+//           Replays such a file, writes the waveforms to the file WAVES unless that is empty.
+//           -> {"replayed", "evaluations", "cpu_s", "hits"}
 //   close                                                -> {} and the server of the design ends
 // A command that fails answers {"error": "..."}. Every process ends when stdin is closed.
 
@@ -133,6 +139,26 @@ void reset_record() {
     std::memset(static_cast<void*>(record), 0, sizeof(Record));
 }
 
+// The file of a record: the number of evaluations, then the data.
+void write_record(const std::string& path, uint64_t evaluations) {
+    std::ofstream file{path, std::ios::binary};
+    const uint64_t size = std::min<uint64_t>(record->size, record_capacity - sizeof(Record));
+    file.write(reinterpret_cast<const char*>(&evaluations), sizeof evaluations);
+    file.write(reinterpret_cast<const char*>(record->data), static_cast<std::streamsize>(size));
+    file.close();
+    if (!file) throw std::runtime_error("cannot write " + path);
+}
+
+uint64_t read_record(const std::string& path) {
+    std::ifstream file{path, std::ios::binary};
+    uint64_t evaluations = 0;
+    file.read(reinterpret_cast<char*>(&evaluations), sizeof evaluations);
+    if (!file) throw std::runtime_error("cannot read " + path);
+    file.read(reinterpret_cast<char*>(record->data), static_cast<std::streamsize>(record_capacity - sizeof(Record)));
+    record->size = static_cast<uint64_t>(file.gcount());
+    return evaluations;
+}
+
 struct ReplayResult {
     bool complete = false;
     Replay replay;
@@ -156,7 +182,8 @@ void send_replay() {
 }
 
 // Replays the record in a fresh child of the elaborated model.
-ReplayResult replay_record(uint64_t evaluations, std::chrono::milliseconds wall, int random_seed) {
+ReplayResult replay_record(uint64_t evaluations, std::chrono::milliseconds wall, int random_seed,
+                           const std::string& waves = "") {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC)) throw std::runtime_error("pipe");
     // a pipe that holds the whole answer lets the parent wait first and read afterwards
@@ -172,7 +199,7 @@ ReplayResult replay_record(uint64_t evaluations, std::chrono::milliseconds wall,
         replay_pipe = fds[1];
         set_fatal_handler(send_replay);
         Verilated::threadContextp()->randSeed(random_seed);
-        design->replay(*record, record_capacity, evaluations, replay_state);
+        design->replay(*record, record_capacity, evaluations, replay_state, waves);
         send_replay();
     }
     close(fds[1]);
@@ -203,7 +230,8 @@ std::string hex(const std::string& bytes) {
 }
 
 struct Job {
-    std::string folder, waves, argument;
+    std::string folder, library, argument;
+    int seed;
     llm4cov::Limits limits;
     std::chrono::milliseconds wall;
     uint64_t cpu_s, memory, output;
@@ -217,8 +245,18 @@ struct Job {
     std::setvbuf(stdout, nullptr, _IOLBF, 4096);
     limit_testbench(job.memory, job.output);
     prctl(PR_SET_DUMPABLE, 1);
+    if (!job.library.empty()) {
+        try {
+            design->run_testbench(job.library, *record, record_capacity, job.limits, job.seed);
+        } catch (const std::exception& error) {
+            std::printf("%%Error: %s\n", error.what());
+            record->end = End::fatal;
+        }
+        std::fflush(nullptr);
+        _exit(0);
+    }
     if (!run_python("import session; session.prepare(" + literal(job.argument) + ")")) _exit(4);
-    design->run(*record, record_capacity, job.limits, job.waves);
+    design->run(*record, record_capacity, job.limits);
     // Python needs no flush: its streams are unbuffered, and GPI has already shut it down when cocotb ended the run.
     std::fflush(nullptr);
     _exit(0);
@@ -235,8 +273,9 @@ void run(const Command& c) {
     job.cpu_s = number(c, 5);
     job.memory = number(c, 6) << 20;
     job.output = number(c, 7);
-    job.waves = c.at(8);
-    job.argument = c.at(9);
+    job.library = c.at(9);
+    job.seed = std::atoi(c.at(10).c_str());
+    job.argument = c.at(11);
 
     reset_record();
     const auto start = Clock::now();
@@ -248,6 +287,7 @@ void run(const Command& c) {
     // All processes of the testbench are gone: the record no longer changes.
     const uint64_t evaluations = std::min<uint64_t>(record->evaluations, job.limits.evaluations);
     const uint64_t claimed = record->outputs[record->evaluations % 2];
+    if (!c.at(8).empty()) write_record(c.at(8), evaluations);
     const ReplayResult replayed = replay_record(evaluations, job.wall + std::chrono::seconds(5), 1);
     const bool same = replayed.complete && replayed.replay.evaluations == evaluations &&
                       replayed.replay.outputs == claimed;
@@ -257,8 +297,20 @@ void run(const Command& c) {
         << ", \"signal\": " << (WIFSIGNALED(left.status) ? WTERMSIG(left.status) : 0)
         << ", \"time_ns\": " << static_cast<uint64_t>(static_cast<double>(record->time) / units_per_ns())
         << ", \"evaluations\": " << evaluations << ", \"wall_s\": " << wall_s << ", \"cpu_s\": " << left.cpu_s
-        << ", \"replay_cpu_s\": " << replayed.cpu_s << ", \"replayed\": " << (replayed.complete ? "true" : "false")
+        << ", \"errors\": " << record->errors << ", \"replay_cpu_s\": " << replayed.cpu_s << ", \"replayed\": " << (replayed.complete ? "true" : "false")
         << ", \"same\": " << (same ? "true" : "false") << ", \"hits\": \"" << hex(replayed.hits) << "\"}";
+    reply(out.str());
+}
+
+// Replays a record that `run` wrote, on this build of the same design.
+void replay(const Command& c) {
+    reset_record();
+    const uint64_t evaluations = read_record(c.at(1));
+    const ReplayResult result = replay_record(evaluations, std::chrono::minutes(5), 1, c.at(2));
+    std::ostringstream out;
+    out << "{\"replayed\": " << (result.complete ? "true" : "false")
+        << ", \"evaluations\": " << result.replay.evaluations << ", \"cpu_s\": " << result.cpu_s << ", \"hits\": \""
+        << hex(result.hits) << "\"}";
     reply(out.str());
 }
 
@@ -296,6 +348,8 @@ void probe(const Command& c) {
         try {
             if (command[0] == "run") {
                 run(command);
+            } else if (command[0] == "replay") {
+                replay(command);
             } else if (command[0] == "probe") {
                 probe(command);
             } else if (command[0] == "points") {

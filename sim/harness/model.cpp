@@ -1,4 +1,8 @@
-// Appended to the generated code of every model (prefix Vtop).
+// Appended to the generated code of every model, of designs and of SystemVerilog testbenches.
+
+#ifndef LLM4COV_CLASS
+#define LLM4COV_CLASS Vtop
+#endif
 
 #ifndef VM_TRACE
 #define VM_TRACE 0
@@ -10,12 +14,12 @@
 
 namespace {
 
-Vtop* model(void* handle) { return static_cast<Vtop*>(handle); }
+LLM4COV_CLASS* model(void* handle) { return static_cast<LLM4COV_CLASS*>(handle); }
 
 // An empty name makes the scopes `TOP` and `<top>`, as cocotb expects.
 void* create(VerilatedContext* context) {
     context->traceEverOn(VM_TRACE);
-    return new Vtop{context, ""};
+    return new LLM4COV_CLASS{context, ""};
 }
 void eval_step(void* handle) { model(handle)->eval_step(); }
 void finish(void* handle) { model(handle)->final(); }

@@ -30,6 +30,7 @@ std::vector<Counter> counters;
 // State of the run in this process, for the callbacks below, which have no other way to it.
 End* current_end = nullptr;
 void (*on_fatal)() = nullptr;
+VerilatedContext* design_context = nullptr;
 
 // Same quoting as verilated_cov.cpp, whose format the points are written in.
 std::string quoted(const std::string& text) {
@@ -92,6 +93,7 @@ Design::Design(const std::string& path) {
     VerilatedContext* const context = Verilated::threadContextp();
     context->fatalOnVpiError(false);  // cocotb probes for names that may not exist
     context->fatalOnError(false);     // a failed assertion ends the run in good order, see vl_stop
+    design_context = m_context = context;
     m_model = m_api->create(context);
     add_ports();
 }
@@ -150,35 +152,43 @@ void Design::settle() {
     while (VerilatedVpi::callValueCbs()) {}
 }
 
-void Design::run(Record& record, size_t capacity, const Limits& limits, const std::string& waves) {
-    VerilatedContext* const context = Verilated::threadContextp();
+// One evaluation of a run, recorded before and hashed after it.
+void Design::evaluate(uint64_t now) {
+    Record& record = *m_record;
+    if (record.evaluations >= m_limits.evaluations) {
+        record.end = End::evaluation_limit;
+        return;
+    }
+    record_inputs(record, m_capacity, now - m_recorded);
+    if (record.end == End::record_full) return;
+    m_recorded = now;
+    record.time = now;
+    m_api->eval_step(m_model);
+    const uint64_t n = record.evaluations + 1;
+    uint64_t hash = record.outputs[record.evaluations % 2];
+    hash_outputs(hash, n);
+    record.outputs[n % 2] = hash;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    record.evaluations = n;
+}
+
+void Design::begin(Record& record, size_t capacity, const Limits& limits) {
     current_end = &record.end;
+    m_record = &record;
+    m_capacity = capacity;
+    m_limits = limits;
+    m_recorded = 0;
+}
+
+void Design::run(Record& record, size_t capacity, const Limits& limits) {
+    VerilatedContext* const context = Verilated::threadContextp();
+    begin(record, capacity, limits);
     uint64_t now = 0;
-    uint64_t recorded = 0;
     const auto ended = [&] { return record.end != End::none || Verilated::gotFinish(); };
     // A test that ends at a clock edge, and $finish, let the time step settle: the edge counts, as in Verilator's own
     // main program. Everything else stops at once.
     const auto halted = [&] {
         return record.end != End::none && record.end != End::done && record.end != End::finish;
-    };
-    if (!waves.empty() && m_api->trace_open) m_api->trace_open(m_model, waves.c_str());
-
-    const auto evaluate = [&] {
-        if (record.evaluations >= limits.evaluations) {
-            record.end = End::evaluation_limit;
-            return;
-        }
-        record_inputs(record, capacity, now - recorded);
-        if (halted()) return;
-        recorded = now;
-        record.time = now;
-        m_api->eval_step(m_model);
-        const uint64_t n = record.evaluations + 1;
-        uint64_t hash = record.outputs[record.evaluations % 2];
-        hash_outputs(hash, n);
-        record.outputs[n % 2] = hash;
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-        record.evaluations = n;
     };
 
     VerilatedVpi::callCbs(cbStartOfSimulation);
@@ -187,7 +197,7 @@ void Design::run(Record& record, size_t capacity, const Limits& limits, const st
     while (!ended()) {
         do {
             do {
-                evaluate();
+                evaluate(now);
                 if (halted()) break;
                 VerilatedVpi::clearEvalNeeded();
                 VerilatedVpi::doInertialPuts();
@@ -200,11 +210,9 @@ void Design::run(Record& record, size_t capacity, const Limits& limits, const st
         } while (VerilatedVpi::evalNeeded());
         if (ended()) break;
         VerilatedVpi::callCbs(cbReadOnlySynch);
-        if (!waves.empty() && m_api->trace_dump) m_api->trace_dump(now);
         if (ended()) break;
 
-        const uint64_t of_design = m_api->events_pending(m_model) ? m_api->next_time_slot(m_model) : no_event;
-        const uint64_t next = std::min(VerilatedVpi::cbNextDeadline(), of_design);
+        const uint64_t next = std::min(VerilatedVpi::cbNextDeadline(), next_event());
         if (next == no_event) {
             record.end = End::starved;
             break;
@@ -221,7 +229,6 @@ void Design::run(Record& record, size_t capacity, const Limits& limits, const st
         settle();
     }
     if (record.end == End::none) record.end = End::done;
-    if (!waves.empty() && m_api->trace_close) m_api->trace_close();
     // cocotb has shut down by itself unless the run ended behind its back
     if (record.end == End::finish || record.end == End::stop || record.end == End::starved) {
         const End reason = record.end;
@@ -231,15 +238,23 @@ void Design::run(Record& record, size_t capacity, const Limits& limits, const st
     if (record.end == End::done || record.end == End::finish) m_api->finish(m_model);
 }
 
-void Design::replay(const Record& record, size_t capacity, uint64_t max_evaluations, Replay& result) {
+uint64_t Design::next_event() const {
+    return m_api->events_pending(m_model) ? m_api->next_time_slot(m_model) : no_event;
+}
+
+void Design::replay(const Record& record, size_t capacity, uint64_t max_evaluations, Replay& result,
+                    const std::string& waves) {
     VerilatedContext* const context = Verilated::threadContextp();
     current_end = &result.end;
     const uint8_t* at = record.data;
     const uint8_t* const end = at + std::min<uint64_t>(record.size, capacity - sizeof(Record));
     uint64_t now = 0;
+    const bool traced = !waves.empty() && m_api->trace_open;
+    if (traced) m_api->trace_open(m_model, waves.c_str());
     while (at < end && result.evaluations < max_evaluations) {
         uint64_t step, changed, index;
         if (!read_varint(at, end, step) || !read_varint(at, end, changed)) break;
+        if (traced && step) m_api->trace_dump(now);  // a time step has one place in a waveform, whatever its evaluations
         for (; changed; --changed) {
             if (!read_varint(at, end, index) || index >= m_inputs.size()) return;
             const Port& port = m_inputs[index];
@@ -263,6 +278,10 @@ void Design::replay(const Record& record, size_t capacity, uint64_t max_evaluati
         m_api->eval_step(m_model);
         hash_outputs(result.outputs, result.evaluations + 1);
         ++result.evaluations;
+    }
+    if (traced) {
+        m_api->trace_dump(now);
+        m_api->trace_close();
     }
 }
 
@@ -338,8 +357,9 @@ extern "C" void llm4cov_done() {
 void vl_finish(const char* file, int line, const char* hierarchy) {
     // cocotb ends a simulation through VPI
     const bool by_cocotb = hierarchy && !std::strcmp(hierarchy, "*VPI*");
+    const bool by_testbench = by_cocotb || Verilated::threadContextp() != llm4cov::design_context;
     if (!by_cocotb) VL_PRINTF("- %s:%d: Verilog $finish\n", file, line);
-    end_run(by_cocotb ? llm4cov::End::done : llm4cov::End::finish);
+    end_run(by_testbench ? llm4cov::End::done : llm4cov::End::finish);
     Verilated::threadContextp()->gotFinish(true);
 }
 

@@ -1,4 +1,5 @@
-// One elaborated design: running it under cocotb while recording its inputs, and replaying such a record.
+// One elaborated design: running it under cocotb or a SystemVerilog testbench while recording its inputs, and replaying
+// such a record.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +14,9 @@ namespace llm4cov {
 // Why a run ended. The order is part of the protocol with sim/engine.py.
 enum class End : uint32_t {
     none,          // the process was stopped from outside, or left by itself
-    done,          // cocotb ended the simulation
+    done,          // the testbench ended the simulation, or has nothing more to do (SystemVerilog)
     finish,        // $finish in the design
-    stop,          // $stop, $fatal or a failed assertion in the design
+    stop,          // $stop, $fatal or a failed assertion
     nonconverged,  // the design does not settle
     fatal,         // any other fatal error of the model
     starved,       // cocotb waits and no event is left
@@ -31,6 +32,7 @@ struct Record {
     uint64_t time;         // of the last evaluation, in units of the design's precision
     uint64_t evaluations;  // finished evaluations
     uint64_t outputs[2];   // hash of all outputs after n evaluations, at n % 2: a kill never tears count and hash apart
+    uint64_t errors;       // $error and failed assertions of a SystemVerilog testbench
     uint64_t size;         // bytes used of data
     uint8_t data[];
 };
@@ -53,11 +55,20 @@ public:
 
     // Runs under the control of cocotb, which must be initialised, until it ends or a limit is reached. Never returns
     // when the model stops fatally: the process then leaves with the record in place.
-    void run(Record& record, size_t capacity, const Limits& limits, const std::string& waves);
+    void run(Record& record, size_t capacity, const Limits& limits);
+
+    // Runs a compiled SystemVerilog testbench, whose stand-in for the design (sim/stub.py) calls llm4cov_step. The same
+    // rules as for `run`; throws std::runtime_error when the library cannot be loaded.
+    void run_testbench(const std::string& library, Record& record, size_t capacity, const Limits& limits, int seed);
+
+    // One call of the stand-in: takes the inputs, evaluates, gives the outputs, both as the memory of one port after
+    // another by name. Returns the picoseconds until the design's own next event, 0 if it has none.
+    uint64_t step(const uint8_t* inputs, uint8_t* outputs);
 
     // Applies a record to the model, at most `max_evaluations` of it, and keeps `result` up to date while it goes on.
-    // Tolerates any bytes.
-    void replay(const Record& record, size_t capacity, uint64_t max_evaluations, Replay& result);
+    // Tolerates any bytes. Writes the waveforms to the file `waves` unless it is empty or the model cannot.
+    void replay(const Record& record, size_t capacity, uint64_t max_evaluations, Replay& result,
+                const std::string& waves = "");
 
     // Fills `record` with `evaluations` evaluations of random inputs, one a nanosecond.
     void randomise(Record& record, size_t capacity, uint64_t evaluations, uint64_t seed) const;
@@ -79,14 +90,25 @@ private:
     };
 
     void add_ports();
+    void begin(Record& record, size_t capacity, const Limits& limits);
+    void evaluate(uint64_t now);
+    uint64_t next_event() const;  // ~0 if the design has no event of its own
     void record_inputs(Record& record, size_t capacity, uint64_t time_step);
     void hash_outputs(uint64_t& hash, uint64_t evaluation);
     void settle();
 
     const Llm4covModel* m_api = nullptr;
+    VerilatedContext* m_context = nullptr;
     void* m_model = nullptr;
     std::vector<Port> m_inputs, m_outputs;
     std::vector<uint8_t> m_shadow;  // of all ports
+
+    // The run in this process.
+    Record* m_record = nullptr;
+    size_t m_capacity = 0;
+    Limits m_limits{};
+    uint64_t m_recorded = 0;                // time of the last entry
+    VerilatedContext* m_bench = nullptr;    // of a SystemVerilog testbench
 };
 
 // Called when the model stops with an error it cannot go on from; must not return.
