@@ -47,6 +47,19 @@ class End(IntEnum):
     RECORD_FULL = 9
 
 
+class Excess(IntEnum):
+    """The limit at which the harness killed a run; the order is that of `Excess` in sim/harness/processes.h."""
+
+    NONE = 0
+    WALL = 1
+    CPU = 2
+    PROCESSES = 3
+    MEMORY = 4
+    DISK = 5
+    FILES = 6
+    HIDING = 7
+
+
 @dataclass(frozen=True)
 class Tests:
     """What the testbench's process says of its tests; a claim of untrusted code."""
@@ -71,7 +84,7 @@ class Outcome:
     """
 
     end: End
-    deadline: bool
+    excess: Excess
     exit: int
     signal: int
     time_ns: int
@@ -137,11 +150,12 @@ class Engine:
                 str(int(limits.wall_s * 1000)), str(max(1, int(limits.cpu_s))), str(limits.memory_mb),
                 str(limits.output_bytes), str(record or ""), "" if isinstance(testbench, str) else str(testbench),
                 str(seed & 0x7FFFFFFF), json.dumps({"seed": seed, "top": build.top}),
+                str(limits.processes), str(limits.disk_mb), str(limits.files),
                 timeout_s=2 * limits.wall_s + _GRACE_S,
             )  # fmt: skip
             return Outcome(
                 end=End(reply["end"]) if reply["end"] in End._value2member_map_ else End.NONE,
-                deadline=reply["deadline"],
+                excess=Excess(reply["excess"]),
                 exit=reply["exit"],
                 signal=reply["signal"],
                 time_ns=min(reply["time_ns"], limits.sim_time_ns),

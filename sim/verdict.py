@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import signal
 
-from sim.engine import End, Outcome
+from sim.engine import End, Excess, Outcome
 from sim.simulation import Language, Limits
 
 FAULTS = frozenset({"timeout", "resource_limit", "crashed", "tool_error"})
 """Statuses that may come from the machine and not from the testbench, see `is_fault`."""
 
+_EXCESSES = {
+    Excess.CPU: "stopped after {limits.cpu_s:g} s of processor time of all its processes",
+    Excess.PROCESSES: "stopped with more than {limits.processes} processes, or 16 threads for each of these",
+    Excess.MEMORY: "stopped when its processes used more than {limits.memory_mb} MiB of memory together",
+    Excess.DISK: "stopped when its files were larger than {limits.disk_mb} MiB together",
+    Excess.FILES: "stopped with more than {limits.files} files and folders",
+    Excess.HIDING: "stopped because it hid what it uses: leave its processes and folders readable",
+}
 _LIMIT_SIGNALS = {signal.SIGXCPU, signal.SIGXFSZ}
 
 
@@ -20,8 +28,10 @@ def verdict(outcome: Outcome, deterministic: bool | None, language: Language = "
     (`forged`) before a good one. A design that is not a function of its inputs is never called forged.
     """
     tests = outcome.tests
-    if outcome.deadline:
+    if outcome.excess == Excess.WALL:
         return "timeout"
+    if outcome.excess:
+        return "resource_limit"
     if outcome.signal in _LIMIT_SIGNALS or outcome.end == End.RECORD_FULL or _out_of_memory(outcome):
         return "resource_limit"
     if outcome.signal:
@@ -69,7 +79,9 @@ def _verdict_systemverilog(outcome: Outcome, deterministic: bool | None) -> str:
 
 def explain(status: str, outcome: Outcome, limits: Limits) -> str:
     """One line on what stopped the run, for the end of its log; empty where the log tells it."""
-    if outcome.deadline:
+    if outcome.excess in _EXCESSES:
+        return _EXCESSES[outcome.excess].format(limits=limits)
+    if outcome.excess == Excess.WALL:
         return f"stopped after {limits.wall_s:g} s of wall-clock time, at {outcome.time_ns} ns"
     match outcome.end:
         case End.TIME_LIMIT:

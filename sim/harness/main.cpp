@@ -9,10 +9,11 @@
 //   open    MODEL                                        -> {"points": N, "inputs": N, "outputs": N}
 //   points  FILE                                         -> {} and FILE in the format of verilated_cov.cpp
 //   probe   EVALUATIONS                                  -> {"deterministic": true|false|null}
-//   run     FOLDER TIME_NS EVALUATIONS WALL_MS CPU_S MEMORY_MB OUTPUT_BYTES RECORD LIBRARY SEED ARGUMENT
+//   run     FOLDER TIME_NS EVALUATIONS WALL_MS CPU_S MEMORY_MB OUTPUT_BYTES RECORD LIBRARY SEED ARGUMENT PROCESSES
+//           DISK_MB FILES
 //           Runs FOLDER/testbench.py, or the SystemVerilog testbench compiled to LIBRARY. Writes the record of the
 //           inputs to the file RECORD unless that is empty.
-//           -> {"end", "deadline", "exit", "signal", "time_ns", "evaluations", "wall_s", "cpu_s", "errors",
+//           -> {"end", "excess", "exit", "signal", "time_ns", "evaluations", "wall_s", "cpu_s", "errors",
 //               "replay_cpu_s", "replayed", "same", "hits"}
 //   replay  RECORD WAVES
 //           Replays such a file, writes the waveforms to the file WAVES unless that is empty.
@@ -235,6 +236,7 @@ struct Job {
     llm4cov::Limits limits;
     std::chrono::milliseconds wall;
     uint64_t cpu_s, memory, output;
+    Quota quota;
 };
 
 [[noreturn]] void run_testbench(const Job& job) {
@@ -244,7 +246,7 @@ struct Job {
     dup2(1, 2);
     std::setvbuf(stdout, nullptr, _IOLBF, 4096);
     limit_testbench(job.memory, job.output);
-    prctl(PR_SET_DUMPABLE, 1);
+    confine_testbench(job.folder);
     if (!job.library.empty()) {
         try {
             design->run_testbench(job.library, *record, record_capacity, job.limits, job.seed);
@@ -276,12 +278,14 @@ void run(const Command& c) {
     job.library = c.at(9);
     job.seed = std::atoi(c.at(10).c_str());
     job.argument = c.at(11);
+    job.quota = {job.cpu_s, number(c, 12), job.memory + record_capacity, number(c, 13) << 20, number(c, 14),
+                 job.folder.substr(0, job.folder.rfind('/'))};
 
     reset_record();
     const auto start = Clock::now();
     const pid_t pid = fork_python();
     if (pid == 0) run_testbench(job);
-    const Exit left = wait_for(pid, start + job.wall, command_fd);
+    const Exit left = wait_for(pid, start + job.wall, command_fd, job.quota);
     const double wall_s = std::chrono::duration<double>(Clock::now() - start).count();
 
     // All processes of the testbench are gone: the record no longer changes.
@@ -292,7 +296,7 @@ void run(const Command& c) {
     const bool same = replayed.complete && replayed.replay.evaluations == evaluations &&
                       replayed.replay.outputs == claimed;
     std::ostringstream out;
-    out << "{\"end\": " << static_cast<uint32_t>(record->end) << ", \"deadline\": " << (left.deadline ? "true" : "false")
+    out << "{\"end\": " << static_cast<uint32_t>(record->end) << ", \"excess\": " << static_cast<int>(left.excess)
         << ", \"exit\": " << (WIFEXITED(left.status) ? WEXITSTATUS(left.status) : -1)
         << ", \"signal\": " << (WIFSIGNALED(left.status) ? WTERMSIG(left.status) : 0)
         << ", \"time_ns\": " << static_cast<uint64_t>(static_cast<double>(record->time) / units_per_ns())

@@ -50,7 +50,7 @@ def prepare(argument: str) -> None:
     os.environ["COCOTB_RANDOM_SEED"] = str(settings["seed"])
     os.environ["COCOTB_TOPLEVEL"] = settings["top"]
     os.environ["COCOTB_TEST_MODULES"] = TESTBENCH
-    os.environ["PWD"] = os.getcwd()
+    os.environ["PWD"] = os.environ["HOME"] = os.environ["TMPDIR"] = os.getcwd()
 
 
 def run() -> None:
