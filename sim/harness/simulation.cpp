@@ -1,5 +1,7 @@
 #include "simulation.h"
 
+#include "print.h"
+
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -368,6 +370,32 @@ void vl_stop(const char* file, int line, const char*) {
     end_run(llm4cov::End::stop);
     Verilated::threadContextp()->gotError(true);
     Verilated::threadContextp()->gotFinish(true);
+}
+
+// $stop ends a simulation, $error does not end one of a SystemVerilog testbench: both come here, but $error, $fatal and
+// failed assertions have printed their message just before.
+static bool error_printed = false;
+
+extern "C" int llm4cov_print(const char* format, ...) {
+    char text[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = std::vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    error_printed = std::strstr(text, "%Error: ") != nullptr;
+    if (length < static_cast<int>(sizeof text)) return std::fputs(text, stdout);
+    va_start(arguments, format);
+    const int printed = std::vprintf(format, arguments);
+    va_end(arguments);
+    return printed;
+}
+
+void vl_stop_maybe(const char* file, int line, const char* hierarchy, bool maybe) {
+    VerilatedContext* const context = Verilated::threadContextp();
+    context->errorCountInc();
+    const bool goes_on = maybe && error_printed && context->errorCount() < context->errorLimit();
+    error_printed = false;
+    if (!goes_on) vl_stop(file, line, hierarchy);
 }
 
 void vl_fatal(const char* file, int line, const char*, const char* message) {
