@@ -68,6 +68,7 @@ _SYSTEM_TASKS = {
         ("$save", "$restart", "$incsave", "$reset"), "drive the reset of the design instead; remove it"
     ),
 }  # fmt: skip
+_SINCE_2023 = {"$get_initial_random_seed"}  # which pyslang does not know yet
 _FILE_TASKS = {"$fopen", "$readmemb", "$readmemh", "$writememb", "$writememh", "$dumpfile", "$dumpports"}
 _INTERFACE = ast.DefinitionKind.Interface
 _RAW_CODE = re.compile(r"\$c(pure)?\d*")
@@ -193,7 +194,7 @@ _INCLUDE = "only the design's own headers can be included, by name; put everythi
 
 
 def _look_at_macro(define: re.Match[str], found: _Found) -> None:
-    """A directive whose name only comes about when the macro is used is one for some compilers and none for others."""
+    """What only becomes a directive or comment when the macro is used is one for some compilers and not for others."""
     arguments = {a.split("=")[0].strip() for a in (define["args"] or "")[1:-1].split(",")} - {""}
     for used in re.finditer(r"``|`\\?(?P<name>[A-Za-z_]\w*)(?P<paste>``)?", define["body"]):
         name = used["name"]
@@ -202,6 +203,10 @@ def _look_at_macro(define: re.Match[str], found: _Found) -> None:
         if name in arguments or (used["paste"] and any(d.startswith(name) for d in (*_DIRECTIVES, "include"))):
             at = define.start("body") + used.start()
             found.add_at("directive", at, "a macro puts the name of a directive together; write the directive out")
+    for comment in re.finditer(r"/``[/*]|/[/*]\s*(?P<first>\w+)", define["body"]):
+        if comment["first"] is None or comment["first"] in arguments:
+            at = define.start("body") + comment.start()
+            found.add_at("pragma", at, "a macro puts a comment of the simulator together; remove it")
 
 
 def _look_at_system_name(name: str, add: Any, certain_only: bool = False) -> None:
@@ -209,8 +214,12 @@ def _look_at_system_name(name: str, add: Any, certain_only: bool = False) -> Non
         add("raw_code", f"{name} would run C++; write it in SystemVerilog")
     elif name in _SYSTEM_TASKS:
         add("system_task", f"{name} is not allowed: {_SYSTEM_TASKS[name]}")
-    elif not certain_only and f"s_{name[1:].replace('$', '_')}" not in parsing.KnownSystemName.__members__:
+    elif not certain_only and not _is_standard(name):
         add("system_task", f"{name} is no system task of IEEE 1800, and none can be added; remove it")
+
+
+def _is_standard(name: str) -> bool:
+    return name in _SINCE_2023 or f"s_{name[1:].replace('$', '_')}" in parsing.KnownSystemName.__members__
 
 
 def _refuse_dpi(add: Any) -> None:
@@ -414,8 +423,7 @@ class _Elaborated:
         if not isinstance(node, ast.NamedValueExpression) and self._inside(symbol):
             line = self.unit.line(start)
             if line is not None and not _only_traced(node.syntax):
-                written = " ".join(str(node.syntax).split()) if node.syntax is not None else ""
-                self.found.add("hierarchical", line, _hierarchical(written or symbol.name))
+                self.found.add("hierarchical", line, _hierarchical(_written(node.syntax) or symbol.name))
             return
         self.elsewhere.add((start.buffer.id, start.offset))
         if self._shared_variable(symbol):
@@ -487,6 +495,11 @@ def _hierarchical(name: str) -> str:
     return f"{name[:80]} lies inside the design; drive and observe the design through its ports"
 
 
+def _written(node: Any) -> str:
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", str(node), flags=re.DOTALL) if node is not None else ""
+    return " ".join(text.split()).strip("()")
+
+
 def _enclosing(node: Any, kinds: type | tuple[type, ...]) -> Iterator[Any]:
     while node is not None:
         if isinstance(node, kinds):
@@ -508,7 +521,7 @@ class _Syntax:
 
     def __init__(self, unit: _Unit, found: _Found, elsewhere: set[tuple[int, int]]) -> None:
         self.unit, self.found, self.elsewhere = unit, found, elsewhere
-        self.names: set[str] = {unit.design.top}
+        self.names: set[str] = set()  # of the design's instances
 
     def look(self) -> None:
         """Note what is refused."""
@@ -609,14 +622,23 @@ def _identifier(node: Any) -> str:
     return str(token.valueText) if token is not None else str(node).strip()
 
 
+_SCOPES = (
+    syntax.ModuleDeclarationSyntax,
+    syntax.ClassDeclarationSyntax,
+    syntax.FunctionDeclarationSyntax,
+    syntax.BlockStatementSyntax,
+)
+
+
 def _declared_around(node: Any, name: str) -> bool:
-    """Whether a class, subroutine or block around a name declares a variable of its own that the name stands for."""
+    """Whether a scope around a name declares a variable or port of its own that the name stands for."""
     before = node.getFirstToken().location
-    scopes = (syntax.ClassDeclarationSyntax, syntax.FunctionDeclarationSyntax, syntax.BlockStatementSyntax)
-    for scope in _enclosing(node, scopes):
+    for scope in _enclosing(node, _SCOPES):
         found: list[Any] = []
-        kinds = (syntax.SyntaxKind.Declarator,)
-        scope.visit(lookup_table=dict.fromkeys(kinds, found.append))
-        if any(d.name.valueText == name and d.name.location < before for d in found):
-            return True
+        scope.visit(lookup_table={syntax.SyntaxKind.Declarator: found.append})
+        anywhere = isinstance(scope, syntax.ClassDeclarationSyntax)
+        for declared in found:
+            known = anywhere or declared.name.location < before
+            if declared.name.valueText == name and known and next(_enclosing(declared, _SCOPES)) == scope:
+                return True
     return False

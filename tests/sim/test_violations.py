@@ -135,6 +135,25 @@ ATTACKS: dict[str, tuple[str, str]] = {
     "in an argument of a task": ("hierarchical", initial("/*!*/ $monitor(dut.secret);")),
     "deposits": ("hierarchical", initial("/*!*/ $deposit(dut.secret, 3);")),
     "loads a memory of the design": ("hierarchical", initial('/*!*/ $readmemh("m.hex", dut.secret);')),
+    "in a default argument": ("hierarchical", bench("/*!*/ task t(int a = dut.secret); endtask")),
+    "in the default of a macro's argument": (
+        "hierarchical", "`define P(x = dut.secret) x\n" + initial("/*!*/ d = `P();")),
+    "in a package": (
+        "hierarchical", "package spy;\n/*!*/ function int f(); return tb.dut.secret; endfunction\nendpackage\n"
+        + bench()),
+    "in a modport": (
+        "hierarchical", "interface spy;\n/*!*/ modport m (input .x(tb.dut.secret));\nendinterface\n"
+        + bench("spy s();")),
+    "in an extern method": (
+        "hierarchical", bench("class c; extern task t(); endclass", "/*!*/ task c::t(); dut.secret = 1; endtask")),
+    "in a random sequence": (
+        "hierarchical", initial("randsequence(main)", "main: one := 1;", "/*!*/ one: { d = dut.secret; };",
+                                "endsequence")),
+    "in a stream": ("hierarchical", initial("/*!*/ {>>{dut.secret}} = 3;")),
+    "in a condition of generate": ("hierarchical", bench("/*!*/ if (dut.K == 8) initial d = 1;")),
+    "in $typename": ("hierarchical", initial("/*!*/ $display($typename(dut.secret));")),
+    "by an escaped name of the module": (
+        "hierarchical", bench("/*!*/ initial \\dut .secret = 1;", dut="\\top \\dut (.*);")),
     "by a generate block": ("hierarchical", initial("/*!*/ dut.u_core.g_stage.inner = 1;")),
     "inside a generate block of its own": (
         "hierarchical", bench("initial begin", "/*!*/ g[0].u.secret = 1;", "end",
@@ -225,6 +244,7 @@ ATTACKS: dict[str, tuple[str, str]] = {
     "absolute file in a constant": (
         "file", bench('localparam string P = {"/etc", "/passwd"};', "initial begin", "int f;",
                       '/*!*/ f = $fopen({P, ""}, "r");', "end")),
+    "absolute file, escaped": ("file", initial("int f;", '/*!*/ f = $fopen("\\057etc/passwd");')),
     "absolute wave file": ("file", initial('/*!*/ $dumpfile("/tmp/x.vcd");')),
     "includes a file of the machine": ("include", '/*!*/ `include "/etc/passwd"\n' + bench()),
     "includes a file above": ("include", '/*!*/ `include "../secret.svh"\n' + bench()),
@@ -237,6 +257,10 @@ ATTACKS: dict[str, tuple[str, str]] = {
     "switches coverage off in a line comment": ("pragma", bench("/*!*/ //  verilator   coverage_off")),
     "switches coverage off, written large": ("pragma", bench("/*!*/ /* Verilator coverage_off */")),
     "switches coverage off in a macro": ("pragma", "/*!*/ `define OFF /*verilator coverage_off*/\n`OFF\n" + bench()),
+    "switches coverage off by a macro's argument": (
+        "pragma", "/*!*/ `define OFF(x) /*x coverage_off*/\n`OFF(verilator)\n" + bench()),
+    "switches coverage off by pasting": (
+        "pragma", "/*!*/ `define OFF /``*verilator coverage_off*``/\n`OFF\n" + bench()),
     "makes signals public": ("pragma", bench("/*!*/ logic a /*verilator public_flat_rw*/;")),
     "makes a signal public": ("pragma", bench("/*!*/ logic a /*verilator public*/;")),
     "keeps a module": ("pragma", bench("/*!*/ /*verilator no_inline_module*/")),
@@ -311,6 +335,9 @@ CLEAN: dict[str, str] = {
     "parameterised class": bench(
         "class queue_of #(type T = int); T items[$]; function void put(T t); items.push_back(t); endfunction endclass",
         "queue_of #(logic [3:0]) seen = new;", "always @(posedge clk) seen.put(q);", "initial #100 $finish;"),
+    "interface port named as the instance": (
+        "interface bus; logic d; endinterface\nmodule drv (bus dut); initial dut.d = 1; endmodule\n"
+        + bench("bus b();", "drv x (b);", "initial #10 $finish;")),
     "struct named as the instance": bench(
         "function automatic int f(); typedef struct { int secret; } s_t; s_t dut; dut.secret = 2; return dut.secret;",
         "endfunction", "initial begin $display(f()); #10 $finish; end"),
