@@ -116,7 +116,7 @@ class Landlock:
         if self.abi < 6 and self.uid is None:
             found.append("processes of the same user can be signalled (Linux 6.12 or newer prevents it)")
         if self.uid is None:
-            found.append("limits of the same user's processes can be lowered")
+            found.append("processes of the same user can be slowed down")
         return tuple(found)
 
     def wrap(self, command: Sequence[str], *, writable: Sequence[Path], readable: Sequence[Path] = ()) -> list[str]:

@@ -14,6 +14,8 @@ from typing import Annotated
 
 import typer
 
+from llm4cov_assets.errors import UserError
+
 
 @dataclass(frozen=True)
 class Check:
@@ -140,14 +142,17 @@ def _home() -> str:
 
 def _sandbox() -> list[Check]:
     """What the sandbox of testbenches holds back on this machine, tried out."""
-    from sim.sandbox import describe
+    from llm4cov_assets.home import home
+    from sim.selfcheck import describe
+    from sim.toolchain import ToolError, find_toolchain
 
     purpose = "holding back untrusted testbenches"
     try:
-        rows = describe()
-    except ValueError as error:  # LLM4COV_SANDBOX asks for a tier that does not work here
+        tools = find_toolchain(home())
+        rows = describe(tools.sandbox, tools.ensure_launcher(), home())
+    except (ToolError, UserError, OSError) as error:  # there is none, or nothing to try it with
         return [Check("sandbox", True, "", purpose, str(error))]
-    return [Check(name, False, detail or "yes" if holds else "", purpose, detail) for name, holds, detail in rows]
+    return [Check(r.name, False, r.detail or "yes" if r.holds else "", purpose, r.detail) for r in rows]
 
 
 def _show(checks: list[Check]) -> None:

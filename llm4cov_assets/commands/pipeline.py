@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from llm4cov_assets.commands.sandboxing import UnsandboxedOption
 from llm4cov_assets.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def run(
     stages: Annotated[str, typer.Option(help="stages to run, like 0-2 or 0")] = "0-2",
     designs: Annotated[str | None, typer.Option(help="glob of design names", metavar="GLOB")] = None,
     budget_sims: Annotated[int | None, typer.Option(min=1, help="logical simulations, at most")] = None,
+    unsandboxed: UnsandboxedOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Materialise the pipeline and show the leaderboard. Interrupted, the same command goes on from there."""

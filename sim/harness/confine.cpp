@@ -235,6 +235,7 @@ bool confine_calls(const Calls& calls) {
     if (!calls.modes) deny_modes(filter);
     if (!calls.times) deny_times(filter);
     if (!calls.locks) filter.deny({SYS_flock}, 0);
+    if (!calls.limits) filter.deny_if(SYS_prlimit64, 0, all, false, 0, EPERM);
     if (!calls.truncate_readonly) deny_truncation(filter);
     for (const pid_t process : calls.untouchable) protect(filter, process);
     if (!calls.untouchable.empty()) {

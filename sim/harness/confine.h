@@ -23,6 +23,7 @@ struct Calls {
     bool modes = true;               // false: changing modes and owners does nothing
     bool times = true;               // false: changing times and extended attributes does nothing
     bool locks = true;               // false: flock does nothing
+    bool limits = true;              // false: of this process only
     bool truncate_readonly = true;   // false: none by name, or by opening for reading, which Landlock 3 governs
     std::vector<pid_t> untouchable;  // processes (and their groups) that must not be signalled, limited or slowed
 };

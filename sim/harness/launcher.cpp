@@ -12,6 +12,7 @@
 
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/securebits.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -52,6 +53,7 @@ void become(uid_t uid) {
     if (syscall(SYS_capget, &header, data)) fail("capget");
     const uint32_t ours = data[0].permitted & kept;
     prctl(PR_SET_KEEPCAPS, 1);
+    prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP);  // else access() would not see the right
     if (setgroups(0, nullptr) || setresuid(uid, uid, uid)) fail("changing the user");
     data[0] = {ours, ours, ours};
     data[1] = {};
@@ -80,6 +82,7 @@ int confine(char** argument) {
     // Landlock governs neither sockets that are files nor what else belongs to a file than its contents
     calls.sockets = false;
     calls.times = false;
+    calls.limits = false;
     calls.modes = uid != 0;  // another user has only files of its own to change
     calls.truncate_readonly = abi >= 3;
     if (!confine_calls(calls)) fail("seccomp");
