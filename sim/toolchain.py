@@ -170,9 +170,13 @@ class Toolchain:
         tools = [p for p in (self.compiler, self.ccache) if p]
         return [self.verilator_root, self.verilator, *(Path(p) for t in tools for p in (t, os.path.realpath(t)))]
 
-    def verilate(self, *arguments: str | Path, cwd: Path, timeout_s: float) -> Finished:
-        """Run Verilator in the sandbox. It can write to the build that `cwd` lies in: a folder in `builds`."""
-        return self._inside([self.verilator, *arguments], cwd, timeout_s)
+    def verilate(self, *arguments: str | Path, cwd: Path, timeout_s: float, cpu_s: int | None = None) -> Finished:
+        """Run Verilator in the sandbox. It can write to the build that `cwd` lies in: a folder in `builds`.
+
+        With `cpu_s` it is ended when it has used as many seconds of CPU time.
+        """
+        limit = ("/bin/sh", "-c", f'ulimit -t {cpu_s}; exec "$@"', "sh") if cpu_s else ()
+        return self._inside([*limit, self.verilator, *arguments], cwd, timeout_s)
 
     def compile(self, *arguments: str | Path, cwd: Path) -> Finished:
         """Compile one source file in the sandbox, as for `verilate`, through ccache where it is installed."""
