@@ -10,6 +10,7 @@ import contextlib
 import gzip
 import json
 import os
+import stat
 import tempfile
 import zlib
 from collections.abc import Mapping
@@ -35,12 +36,12 @@ class SimulationCache:
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
         """The result stored under `key`, or None."""
         try:
-            entry = json.loads(gzip.decompress(self.path(key).read_bytes()))
+            entry = json.loads(gzip.decompress(_read(self.path(key))))
             if entry["key"] != json.loads(canonical(dict(key))):
                 return None
             result = entry["result"]
             return result if isinstance(result, dict) else None
-        except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error):
+        except (OSError, EOFError, ValueError, KeyError, TypeError, RecursionError, zlib.error):
             return None
 
     def put(self, key: Mapping[str, Any], result: Mapping[str, Any]) -> None:
@@ -48,6 +49,14 @@ class SimulationCache:
         path = self.path(key)
         data = gzip.compress(canonical({"key": dict(key), "result": dict(result)}), compresslevel=1, mtime=0)
         replace_file(path, data)
+
+
+def _read(path: Path) -> bytes:
+    """The content of an ordinary file; OSError for anything else, a pipe included, which would hang."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(f"{path} is no ordinary file")
+        return file.read()
 
 
 def replace_file(path: Path, data: bytes) -> None:

@@ -38,7 +38,10 @@ _METRIC_OF_KIND = {
     "user": "functional",
     "covergroup": "functional",
 }
-_POINT = re.compile(r"^C '(\x01[^\n]*?)\x01o\x02([^\x01\n]*)((?:\x01[^\x01\n]*)*)' ([0-9]{1,20})$", re.MULTILINE)
+# the fields before the comment are told apart one by one: a lazy `.*?` there takes a day for some lines of 300 kB
+_POINT = re.compile(
+    r"^C '((?:\x01(?!o\x02)[^\x01\n]*)+)\x01o\x02([^\x01\n]*)((?:\x01[^\x01\n]*)*)' ([0-9]{1,20})$", re.MULTILINE
+)
 # a char above 127 is negative where char is signed: Verilator then prints all eight digits of the int
 _QUOTED = re.compile(r"(?:%(?:FFFFFF[89A-F][0-9A-F]|[0-9A-F]{2}))+")
 
@@ -63,6 +66,14 @@ class Points(tuple[CoveragePoint, ...]):
             groups.setdefault(p.instance, []).append(i)
         paths = sorted(groups, key=lambda path: path.split("."))
         return {path: _by_metric(groups[path], self) for path in paths}
+
+    @cached_property
+    def by_file(self) -> dict[str, dict[str, Indices]]:
+        """The same for each source file, by its path."""
+        groups: dict[str, list[int]] = {}
+        for i, p in enumerate(self):
+            groups.setdefault(p.file, []).append(i)
+        return {file: _by_metric(groups[file], self) for file in sorted(groups)}
 
 
 @dataclass(frozen=True)
@@ -148,7 +159,7 @@ def popcount(bits: bytes) -> int:
 
 
 def union(a: bytes, b: bytes) -> bytes:
-    """Positions set in either bitset; as long as the longer one (an empty bitset is one without hits)."""
+    """Merge: positions set in either bitset; as long as the longer one (an empty bitset is one without hits)."""
     return (int.from_bytes(a, "little") | int.from_bytes(b, "little")).to_bytes(max(len(a), len(b)), "little")
 
 
@@ -166,7 +177,7 @@ def summarise(
     `{path, overall, line, branch, expression, toggle, fsm, functional}` over the instance's own points, without those
     of the instances below it. Pass a Points when calling often: it keeps its indices.
     """
-    table = points if isinstance(points, Points) else Points(points)
+    table = _table(points)
     hit = _mask(hits, len(table))
     totals = _totals(table.by_metric, hit)
     instances = tuple(
@@ -175,11 +186,55 @@ def summarise(
     return _coverage(totals), totals, instances
 
 
+def files(points: Sequence[CoveragePoint], hits: bytes) -> tuple[dict[str, Any], ...]:
+    """One row per source file, over its points in all instances:
+    `{path, overall, line, branch, expression, toggle, fsm, functional, points: {metric: (hit, total)}}`."""
+    table = _table(points)
+    hit = _mask(hits, len(table))
+    found = ((path, _totals(groups, hit)) for path, groups in table.by_file.items())
+    return tuple({"path": path, **_coverage(totals).as_dict(), "points": totals} for path, totals in found)
+
+
+def without(
+    points: Sequence[CoveragePoint], hits: bytes, left_out: bytes
+) -> tuple[Coverage, dict[str, tuple[int, int]]]:
+    """Coverage and `{metric: (hit, total)}` over the points that are not set in `left_out`; a metric that loses all
+    its points is None, and not in the mean."""
+    table = _table(points)
+    hit, kept = _mask(hits, len(table)), ~_mask(left_out, len(table))
+    groups = {metric: numbers[kept[numbers]] for metric, numbers in table.by_metric.items()}
+    totals = _totals({metric: numbers for metric, numbers in groups.items() if numbers.size}, hit)
+    return _coverage(totals), totals
+
+
+def gain(points: Sequence[CoveragePoint], before: bytes, after: bytes) -> dict[str, tuple[int, int]]:
+    """`{metric: (points newly hit, points no longer hit)}` from `before` to `after`, for metrics that have points."""
+    table = _table(points)
+    old, new = _mask(before, len(table)), _mask(after, len(table))
+    return {
+        metric: (int(np.count_nonzero(new[i] & ~old[i])), int(np.count_nonzero(old[i] & ~new[i])))
+        for metric, i in table.by_metric.items()
+    }
+
+
+def uncovered_numbers(points: Sequence[CoveragePoint], hits: bytes) -> list[int]:
+    """The numbers of the points that are not set in `hits`, ascending."""
+    return np.flatnonzero(~_mask(hits, len(points))).tolist()
+
+
 def uncovered(points: Sequence[CoveragePoint], hits: bytes) -> tuple[UncoveredItem, ...]:
     """The points that are not set in `hits`, in the order of the points."""
-    missing = np.flatnonzero(~_mask(hits, len(points))).tolist()
-    chosen = (points[i] for i in missing)
+    return uncovered_items(points, uncovered_numbers(points, hits))
+
+
+def uncovered_items(points: Sequence[CoveragePoint], numbers: Iterable[int]) -> tuple[UncoveredItem, ...]:
+    """The points of these numbers as people and policies are shown them."""
+    chosen = (points[i] for i in numbers)
     return tuple(UncoveredItem(p.metric, p.file, p.line, p.instance, p.what, p.source) for p in chosen)
+
+
+def _table(points: Sequence[CoveragePoint]) -> Points:
+    return points if isinstance(points, Points) else Points(points)
 
 
 def _totals(groups: Mapping[str, Indices], hit: npt.NDArray[np.bool_]) -> dict[str, tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -27,12 +27,28 @@ class SourceFile:
 
 
 @dataclass(frozen=True)
+class Exclusion:
+    """Points that an engineer leaves out of sign-off, and why; see sim/exclusions.py.
+
+    `file` and `instance` are globs. What is empty (None for a line) is not asked for; lines are inclusive.
+    """
+
+    reason: str
+    file: str = ""
+    first_line: int | None = None
+    last_line: int | None = None
+    instance: str = ""
+    metric: str = ""
+
+
+@dataclass(frozen=True)
 class Design:
     """RTL sources, how to compile them, and an optional specification.
 
     `sources` are in compile order; `includes` are headers found through `include_dirs`
     (paths relative to the root). `clock` and `reset` are hints from `design.toml` (a reset hint may be
-    `!name` for active low); without them they are inferred by elaboration.
+    `!name` for active low); without them they are inferred by elaboration. `exclusions` change what is shown of
+    coverage, never coverage itself.
     """
 
     name: str
@@ -46,6 +62,7 @@ class Design:
     clock: str | None = None
     reset: str | None = None
     targets: tuple[tuple[str, float], ...] = field(default=(), compare=False)
+    exclusions: tuple[Exclusion, ...] = ()
 
     @cached_property
     def rtl_id(self) -> str:
@@ -55,8 +72,9 @@ class Design:
 
     @cached_property
     def design_id(self) -> str:
-        """Identity of the design with its specification and hints; prompts are keyed by it."""
-        return content_id("design", self.rtl_id, self.name, self.specification, self.clock, self.reset)
+        """Identity of the design with all that decides what a policy reads of it: specification, hints, exclusions."""
+        excluded = [[astuple(e) for e in self.exclusions]] if self.exclusions else []
+        return content_id("design", self.rtl_id, self.name, self.specification, self.clock, self.reset, *excluded)
 
     def write_to(self, folder: Path) -> None:
         """Write every file below `folder`, with the design's relative paths."""

@@ -52,6 +52,7 @@ def feedback(
     log: str = "",
     limit: int = 4000,
     testbench: str = "",
+    excluded: int = 0,
 ) -> str:
     """Return at most `limit` characters.
 
@@ -59,12 +60,15 @@ def feedback(
     (a line of `testbench` where the log shows none). With coverage there is a table of `{metric: (hit, total)}` and
     the uncovered points grouped by source line, with the conditions under which `branches` says the line is reached.
     Lines that bring most coverage come first, with all that lies behind them counted in; toggles come last.
+    `excluded` is the number of points that count as uncovered in the table but are not wanted, so not listed.
     """
     head = [f"status: {status} ({MEANING.get(status, 'unknown')})"]
     if status != "passed":
         head += [line for error in errors(log, testbench) for line in error.lines()]
     if coverage.overall is not None:
         head += _table(coverage, points_by_metric)
+        if excluded:
+            head.append(f"excluded by the engineer, not to be reached: {excluded} uncovered points")
     text = _cut("\n".join(line[:MAX_LINE] for line in head), limit)
     if coverage.overall is None or not uncovered:
         return text

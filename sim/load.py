@@ -10,7 +10,8 @@ from typing import Any
 
 from pyslang import ast, syntax
 
-from sim.design import Design, DesignError, SourceFile
+from sim.design import Design, DesignError, Exclusion, SourceFile
+from sim.exclusions import EXCLUSIONS_FILE, fits_file, read_exclusions
 from sim.slang import Elaboration, compile_files, first_problem
 
 SOURCE_SUFFIXES = (".v", ".sv")
@@ -20,7 +21,7 @@ SETTINGS_FILE = "design.toml"
 
 _KEYS: dict[str, type | tuple[type, ...]] = {
     "name": str, "top": str, "split": str, "sources": list, "include_dirs": list, "defines": (dict, list),
-    "parameters": dict, "clock": str, "reset": str, "targets": dict, "spec": str,
+    "parameters": dict, "clock": str, "reset": str, "targets": dict, "spec": str, "exclude": list,
 }  # fmt: skip
 
 
@@ -37,8 +38,10 @@ def load_design(
 
     In a folder every folder that holds a header is an include folder, `*.md` and `*.txt` are the specification, and
     an optional `design.toml` may give `name, top, split, sources, include_dirs, defines, parameters, clock, reset,
-    targets, spec`. Arguments win over that file. Sources are put in compile order: packages before their users.
-    The top module is the only module that nobody instantiates, else the one named like the file or folder.
+    targets, spec, exclude`; exclusions may also stand in `exclusions.toml` (see sim/exclusions.py). Of those beside a
+    single file the ones count that may concern it. Arguments win over `design.toml`. Sources are put in compile order:
+    packages before their users. The top module is the only module that nobody instantiates, else the one named like
+    the file or folder.
 
     Raises DesignError, one line that names file, line and mend: nothing at `path`, no RTL there, RTL that does not
     parse, a module that nobody defines, no top or several, a design.toml that cannot be understood.
@@ -74,6 +77,7 @@ def load_design(
         clock=found.clock,
         reset=found.reset,
         targets=found.targets,
+        exclusions=found.exclusions,
     )
 
 
@@ -92,6 +96,7 @@ class _Found:
     clock: str | None = None
     reset: str | None = None
     targets: tuple[tuple[str, float], ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
     specification: str = ""
 
 
@@ -111,10 +116,13 @@ def _find(path: Path) -> _Found:
             if path.with_suffix(suffix).is_file():
                 found.specification = _read(path.with_suffix(suffix), path.parent).text
                 break
+        waivers = _waivers(path.parent / EXCLUSIONS_FILE)
+        found.exclusions = tuple(e for e in waivers if any(fits_file(e, f.path) for f in found.sources))
         return found
     files = sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p.relative_to(path)))
     found = _Found(path)
-    settings = _settings(path / SETTINGS_FILE)
+    settings_text = _text(path / SETTINGS_FILE)
+    settings = _settings(path / SETTINGS_FILE, settings_text)
     headers = [p for p in files if p.suffix in HEADER_SUFFIXES]
     sources = [p for p in files if p.suffix in SOURCE_SUFFIXES]
     if "sources" in settings:
@@ -125,7 +133,7 @@ def _find(path: Path) -> _Found:
     found.includes = [_read(p, path) for p in headers if p not in sources]
     found.include_dirs = sorted({p.parent.relative_to(path).as_posix() for p in headers})
     for folder in settings.get("include_dirs", ()):
-        if not (path / folder).is_dir():
+        if not isinstance(folder, str) or not _is_folder(path / folder):
             raise DesignError(f"{path / SETTINGS_FILE}: include_dirs names {folder!r}, which is not a folder")
         found.include_dirs.append(PurePosixPath(folder).as_posix())
     defines = settings.get("defines", {})
@@ -135,15 +143,30 @@ def _find(path: Path) -> _Found:
     found.name, found.top = settings.get("name"), settings.get("top")
     found.clock, found.reset = settings.get("clock"), settings.get("reset")
     found.targets = tuple(sorted((str(k), float(v)) for k, v in settings.get("targets", {}).items()))
+    found.exclusions = read_exclusions(settings.get("exclude", []), path / SETTINGS_FILE, settings_text)
+    found.exclusions += _waivers(path / EXCLUSIONS_FILE)
     if "spec" in settings:
         spec = path / settings["spec"]
-        if not spec.is_file():
-            raise DesignError(f"{path / SETTINGS_FILE}: spec names {settings['spec']!r}, which is not a file")
+        if not _is_inside(settings["spec"]) or not spec.is_file():
+            raise DesignError(f"{path / SETTINGS_FILE}: spec names {settings['spec']!r}, which is not a file in there")
         found.specification = _read(spec, path).text
     else:
         texts = [_read(p, path).text for p in files if p.suffix in SPECIFICATION_SUFFIXES]
         found.specification = "\n\n".join(text.strip() for text in texts)
     return found
+
+
+def _is_inside(pattern: str) -> bool:
+    """Whether a path or glob of design.toml stays below the design's folder and can be one at all."""
+    named = PurePosixPath(pattern)
+    return bool(named.parts) and not named.is_absolute() and ".." not in named.parts and "\0" not in pattern
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _hidden(relative: Path) -> bool:
@@ -154,21 +177,45 @@ def _value(value: Any) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def _settings(path: Path) -> dict[str, Any]:
-    """The checked content of design.toml; empty when there is none."""
+def _text(path: Path) -> str:
+    """The text of a settings file; empty when there is none."""
     if not path.is_file():
-        return {}
+        return ""
+    content = _read(path, path.parent).content
     try:
-        settings = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DesignError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+
+
+def _toml(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise DesignError(f"{path}: values are nested too deeply; write them flat") from None
+    except ValueError as error:  # also for integers of thousands of digits
         raise DesignError(f"{path}: not valid TOML: {error}") from None
+
+
+def _waivers(path: Path) -> tuple[Exclusion, ...]:
+    """The exclusions of a file of their own; none when there is no such file."""
+    text = _text(path)
+    tables = _toml(path, text)
+    if tables.keys() - {"exclude"}:
+        raise DesignError(f"{path}: unknown key {min(tables.keys() - {'exclude'})!r}; write [[exclude]] tables only")
+    return read_exclusions(tables.get("exclude", []), path, text)
+
+
+def _settings(path: Path, text: str) -> dict[str, Any]:
+    """The checked content of design.toml."""
+    settings = _toml(path, text)
     for key, value in settings.items():
         if key not in _KEYS:
             raise DesignError(f"{path}: unknown key {key!r}; known: {', '.join(_KEYS)}")
         if not isinstance(value, _KEYS[key]):
             raise DesignError(f"{path}: {key} has the wrong type ({type(value).__name__})")
     for key, value in settings.get("targets", {}).items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
             raise DesignError(f"{path}: targets.{key} must be a number between 0 and 1")
     return settings
 
@@ -176,7 +223,11 @@ def _settings(path: Path) -> dict[str, Any]:
 def _listed(path: Path, patterns: Sequence[Any]) -> list[Path]:
     listed: dict[Path, None] = {}
     for pattern in patterns:
-        matches = sorted(p for p in path.glob(str(pattern)) if p.is_file())
+        if not isinstance(pattern, str) or not _is_inside(pattern):
+            raise DesignError(
+                f"{path / SETTINGS_FILE}: sources names {pattern!r}; name files below the design's folder"
+            )
+        matches = sorted(p for p in path.glob(pattern) if p.is_file())
         if not matches:
             raise DesignError(f"{path / SETTINGS_FILE}: sources names {pattern!r}, but no such file is there")
         listed.update(dict.fromkeys(matches))

@@ -101,11 +101,21 @@ class UncoveredItem:
 
 
 @dataclass(frozen=True)
+class ExcludedItem(UncoveredItem):
+    """An uncovered point that the design's exclusions leave out of sign-off, with their reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class Simulation:
     """The result of one testbench on one design; see `as_json` for the public form.
 
     `hits` is a bitset over the build's points (point i is bit i % 8 of byte i // 8), empty when nothing ran.
     `coverage` of a failing simulation is all None and its `overall` counts as 0 (`score`).
+    For a design with exclusions, excluded points are in `excluded` instead of `uncovered`, and
+    `coverage_without_excluded` is over the points that are not excluded; nothing else depends on exclusions.
+    `stale_exclusions` describes those that fit no point of the build.
     """
 
     simulation_id: str
@@ -120,6 +130,9 @@ class Simulation:
     metrics_unavailable: dict[str, str] = field(default_factory=dict)
     instances: tuple[dict[str, Any], ...] = ()
     uncovered: tuple[UncoveredItem, ...] = ()
+    excluded: tuple[ExcludedItem, ...] = ()
+    coverage_without_excluded: Coverage | None = None
+    stale_exclusions: tuple[str, ...] = ()
     cached: bool = False
     build_cached: bool = False
     simulator: str = ""
@@ -154,10 +167,13 @@ class Simulation:
             "language": self.language,
             "status": self.status,
             "coverage": self.coverage.as_dict(),
+            "coverage_without_excluded": (self.coverage_without_excluded or self.coverage).as_dict(),
             "points": {m: list(p) for m, p in self.points.items()},
             "metrics_unavailable": self.metrics_unavailable,
             "instances": list(self.instances),
             "uncovered": [vars(u) for u in self.uncovered],
+            "excluded": [vars(e) for e in self.excluded],
+            "stale_exclusions": list(self.stale_exclusions),
             "cached": self.cached,
             "build_cached": self.build_cached,
             "simulator": self.simulator,

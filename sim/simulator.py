@@ -16,11 +16,12 @@ from sim.build import Build, Builder, BuildError
 from sim.cache import SCHEMA_VERSION, SimulationCache
 from sim.conditions import BranchCondition
 from sim.coverage import Points, summarise
-from sim.design import Design, DesignError
+from sim.design import Design, DesignError, Exclusion
 from sim.engine import LOG_BYTES, Engine, EngineDied, Outcome, remove_stale_folders, untold_errors
+from sim.exclusions import Excluded, without_excluded
 from sim.feedback import feedback
 from sim.identity import sha256
-from sim.simulation import Coverage, Limits, Simulation, Testbench
+from sim.simulation import STATUSES, Coverage, Limits, Simulation, Testbench
 from sim.testbench import STAND_IN_VERSION, Prepared, prepared
 from sim.toolchain import Toolchain, ToolError, find_toolchain, refuse_full_disk
 from sim.verdict import explain, has_coverage, is_fault, verdict
@@ -86,6 +87,7 @@ class Simulator(AbstractContextManager["Simulator"]):
         self.counters = Counters()
         self.toolchain: Toolchain = find_toolchain(self.home)
         self._builder = Builder(self.toolchain)
+        self._excluded: dict[tuple[str, tuple[Exclusion, ...]], Excluded] = {}
         self._cache = SimulationCache(self.home / "cache" / "simulations")
         runs = self.home / "cache" / "run"
         remove_stale_folders(runs)
@@ -106,10 +108,14 @@ class Simulator(AbstractContextManager["Simulator"]):
 
     def points(self, build_id: str) -> Points:
         """The coverage points of a finished build, in the order that hit bitsets refer to. Raises KeyError."""
+        return self.finished_build(build_id).points
+
+    def finished_build(self, build_id: str) -> Build:
+        """The finished build of this id. Raises KeyError, and BuildError for a failed one."""
         build = self._builder.known(build_id)
         if build is None:
             raise KeyError(build_id)
-        return build.points
+        return build
 
     def run_many(
         self, design: Design, testbenches: Sequence[Testbench], *, limits: Limits | None = None, seed: int = 0
@@ -150,7 +156,7 @@ class Simulator(AbstractContextManager["Simulator"]):
                         missing[index].append((simulation_id, testbench))
                     else:
                         batch.put(known)
-        yield from batch.finished()
+        yield from self._shown(batch.finished(), jobs)
         tasks = [
             _Task(jobs[i][0], tuple(part[n : n + MOST_PER_TASK]), limits, seed)
             for i, part in enumerate(missing)
@@ -159,8 +165,34 @@ class Simulator(AbstractContextManager["Simulator"]):
         for _, results in self._backend.map(self._work, tasks):
             for simulation in results:
                 batch.put(simulation)
-            yield from batch.finished()
+            yield from self._shown(batch.finished(), jobs)
         self.counters.add(from_cache=batch.served - sum(len(t.testbenches) for t in tasks))
+
+    def _shown(
+        self, finished: Iterator[tuple[int, list[Simulation]]], jobs: Sequence[tuple[Design, Sequence[Testbench]]]
+    ) -> Iterator[tuple[int, list[Simulation]]]:
+        """Finished jobs as their design shows them: its exclusions are no part of what is cached."""
+        for index, results in finished:
+            design, testbenches = jobs[index]
+            if design.exclusions:
+                pairs = zip(results, testbenches, strict=True)
+                results = [self._without_excluded(simulation, design, testbench) for simulation, testbench in pairs]
+            yield index, results
+
+    def _without_excluded(self, simulation: Simulation, design: Design, testbench: Testbench) -> Simulation:
+        if not simulation.hits:
+            return simulation
+        key = (simulation.build_id, design.exclusions)
+        if key not in self._excluded:
+            self._excluded[key] = Excluded(self.points(simulation.build_id), design.exclusions)
+        shown = without_excluded(simulation, self._excluded[key])
+        if not shown.excluded:
+            return shown
+        text = feedback(
+            shown.status, shown.coverage, shown.points, shown.uncovered, _branches(design), shown.log,
+            testbench=testbench.text, excluded=len(shown.excluded),
+        )  # fmt: skip
+        return replace(shown, feedback=text)
 
     def run_with_waves(
         self, design: Design, testbench: Testbench, waves: Path, *, limits: Limits | None = None, seed: int = 0
@@ -209,7 +241,7 @@ class Simulator(AbstractContextManager["Simulator"]):
         try:
             build = self._builder.known(stored["build_id"]) if stored["hits"] else None
             return _unpack(stored, simulation_id, design, build)
-        except (KeyError, TypeError, ValueError, BuildError):
+        except (KeyError, TypeError, ValueError, AttributeError, BuildError):
             return None  # damaged, or its build is gone
 
     def _work(self, engine: Engine, task: _Task) -> list[Simulation]:
@@ -379,9 +411,13 @@ def _branches(design: Design) -> Sequence[BranchCondition]:
         return ()
 
 
+_SHOWN = ("uncovered", "excluded", "coverage_without_excluded", "stale_exclusions")
+"""Fields of a simulation that follow from its hits, its build and the exclusions of the design that asks."""
+
+
 def _pack(simulation: Simulation) -> dict[str, Any]:
     """What the cache keeps. The uncovered points follow from hits and build: they would be most of an entry."""
-    fields = {k: v for k, v in vars(simulation).items() if k not in ("uncovered", "hits", "coverage", "cached")}
+    fields = {k: v for k, v in vars(simulation).items() if k not in (*_SHOWN, "hits", "coverage", "cached")}
     return fields | {"hits": simulation.hits.hex(), "coverage": simulation.coverage.as_dict()}
 
 
@@ -389,7 +425,9 @@ def _unpack(stored: dict[str, Any], simulation_id: str, design: Design, build: B
     hits = bytes.fromhex(stored["hits"])
     if hits and build is None:
         raise KeyError(stored["build_id"])
-    fields = {k: v for k, v in stored.items() if k != "fault"}
+    if stored["status"] not in STATUSES or not all(isinstance(stored[k], str) for k in ("feedback", "log")):
+        raise ValueError(simulation_id)
+    fields = {k: v for k, v in stored.items() if k not in (*_SHOWN, "fault")}
     fields |= {
         "simulation_id": simulation_id,
         "design_id": design.design_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -43,8 +44,17 @@ def working(text: str) -> Iterator[None]:
         yield
 
 
-def simulation(design: Design, testbench: Path, result: Simulation, log: Path, waves: Path | None = None) -> None:
-    """The result of one simulation: status, errors, metrics, what is uncovered, and where the log and waves are."""
+def simulation(
+    design: Design,
+    testbench: Path,
+    result: Simulation,
+    log: Path,
+    written: Mapping[str, Path | None] = {},
+    files: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """The result of one simulation: status, errors, metrics, what is uncovered and what is excluded, and where the log
+    and the files in `written` are (None: not asked for). `files` are the rows of `sim.coverage.files`, shown when
+    there are several."""
     console = Console(highlight=False)
     colour = "green" if result.status == "passed" else "yellow" if result.running else "red"
     origin = "from the cache" if result.cached else f"{result.cpu_s:.2f} CPU s"
@@ -57,13 +67,17 @@ def simulation(design: Design, testbench: Path, result: Simulation, log: Path, w
         console.print(escape(errors.replace("error: testbench.py:", f"error: {testbench.name}:")), soft_wrap=True)
     if result.coverage.overall is not None:
         console.print(metrics(result.coverage.as_dict(), result.points, result.metrics_unavailable))
+        if len(files) > 1:
+            console.print(by_file(files))
         console.print(uncovered(result.uncovered))
+        console.print(excluded(result))
     if result.status not in ("passed", "design_error") and result.log.strip() not in result.feedback:
         console.print("[dim]end of the log:[/]")
         for line in result.log.rstrip().splitlines()[-12:]:
             console.print(f"  [dim]{escape(line)}[/]", soft_wrap=True)
-    if waves is not None and waves.exists():
-        console.print(f"[dim]waves: {escape(str(waves))}[/]", soft_wrap=True)
+    for name, path in written.items():
+        if path is not None and path.exists():
+            console.print(f"[dim]{name}: {escape(str(path))}[/]", soft_wrap=True)
     console.print(f"[dim]log: {escape(str(log))}   simulation {result.simulation_id}[/]", soft_wrap=True)
 
 
@@ -102,6 +116,35 @@ def uncovered(items: Sequence[UncoveredItem]) -> Group:
             shown += 1
     if total > shown:
         lines.append(f"[dim]… and {total - shown} more lines (--json has all)[/]")
+    return Group(*lines)
+
+
+def by_file(files: Sequence[Mapping[str, Any]]) -> Table:
+    """A table of the files: overall and each metric that has points in any, least covered first."""
+    shown = ["overall", *(m for m in (*METRICS, *SIDE_METRICS) if any(row[m] is not None for row in files))]
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("file", *shown):
+        table.add_column(column, justify="left" if column == "file" else "right")
+    ranked = sorted(files, key=lambda row: (2.0 if row["overall"] is None else row["overall"], row["path"]))
+    for row in ranked[:_LINES]:
+        shares = ("–" if row[m] is None else f"{100 * row[m]:.1f} %" for m in shown)
+        table.add_row(f"[cyan]{escape(row['path'])}[/]", *shares)
+    if len(ranked) > _LINES:
+        table.add_row(f"[dim]… and {len(ranked) - _LINES} more files (--json has all)[/]")
+    return table
+
+
+def excluded(result: Simulation) -> Group:
+    """What exclusions leave out of the uncovered points, by reason, coverage without it, and stale exclusions."""
+    lines = []
+    if result.excluded and result.coverage_without_excluded is not None:
+        share = result.coverage_without_excluded.overall
+        told = "" if share is None else f"; overall {100 * share:.1f} % without excluded points"
+        lines.append(f"[bold]excluded[/]: {len(result.excluded)} uncovered points{told}")
+        for reason, n in Counter(item.reason for item in result.excluded).most_common(_LINES):
+            lines.append(f"{n:6}  {escape(reason[:150])}")
+    for stale in result.stale_exclusions:
+        lines.append(f"[yellow]stale exclusion[/]: no point fits {escape(stale)}; correct or delete it")
     return Group(*lines)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from llm4cov_assets.commands.sandboxing import UnsandboxedOption
 from llm4cov_assets.errors import UserError
 
 if TYPE_CHECKING:
@@ -49,22 +50,35 @@ def simulate(
     no_cache: Annotated[bool, typer.Option("--no-cache", help="simulate even if the result is known")] = False,
     retry_faults: Annotated[bool, typer.Option("--retry-faults", help="run stored machine faults again")] = False,
     waves: Annotated[Path | None, typer.Option(help="write the waveforms to this file (VCD)")] = None,
+    lcov: Annotated[
+        Path | None, typer.Option(help="write lines and branches as an LCOV tracefile, for genhtml")
+    ] = None,
+    dat: Annotated[Path | None, typer.Option(help="write a coverage.dat, for verilator_coverage")] = None,
     language: Annotated[str | None, typer.Option(help="cocotb or systemverilog; by the file's name")] = None,
     top: TopOption = None,
     define: DefineOption = None,
     include: IncludeOption = None,
     param: ParamOption = None,
+    unsandboxed: UnsandboxedOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate one testbench on one design and show its coverage. Exit code 0 only when it passed."""
+    """Simulate one testbench on one design and show its coverage. Exit code 0 only when it passed.
+
+    Counts in --lcov and --dat are 1 for what was reached and 0 for what was not; file names are relative to the
+    design's folder. Exclusions (waivers) do not change them.
+    """
     from dataclasses import replace
 
     from llm4cov_assets.commands import adhoc, show
     from llm4cov_assets.home import home
+    from sim.coverage import files
     from sim.simulation import Limits
     from sim.simulator import Simulator
 
     bench = _read_testbench(testbench, language)
+    exports = {"--waves": waves, "--lcov": lcov, "--dat": dat}
+    for option, path in exports.items():
+        _refuse_unwritable(option, path)
     subject = find(design, top, define, include, param)
     limits = Limits()
     if timeout is not None:
@@ -78,13 +92,16 @@ def simulate(
             else:
                 result = _with_waves(simulator, subject, bench, waves, limits=limits, seed=seed)
         adhoc.record_simulations(home(), subject, [bench], [result], simulator.points)
+        found = files(simulator.points(result.build_id), result.hits) if result.hits else ()
+        _export(simulator, result, bench, lcov, dat)
     if as_json:
-        print(json.dumps(result.as_json(), ensure_ascii=False))
+        print(json.dumps(result.as_json() | {"files": found}, ensure_ascii=False))
     else:
         log = home() / "reports" / "logs" / f"{result.simulation_id}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(result.log, encoding="utf-8")
-        show.simulation(subject, testbench, result, log, waves)
+        written = {option.lstrip("-"): path for option, path in exports.items()}
+        show.simulation(subject, testbench, result, log, written, found)
     raise typer.Exit(0 if result.status == "passed" else 1)
 
 
@@ -93,12 +110,39 @@ def _with_waves(
 ) -> Simulation:
     from sim.build import BuildError
 
-    if waves.is_dir() or not os.access(waves.absolute().parent, os.W_OK):
-        raise UserError(f"--waves {waves}: give a file in a folder that exists and can be written")
     try:
         return simulator.run_with_waves(design, testbench, waves, limits=limits, seed=seed)
     except BuildError as error:
         raise UserError(f"no waveforms of {design.name}: {error.message}") from None
+
+
+def _refuse_unwritable(option: str, path: Path | None) -> None:
+    """Before anything is simulated: a place that cannot be written must not cost the results."""
+    if path is not None and (path.is_dir() or not os.access(path.absolute().parent, os.W_OK)):
+        raise UserError(f"{option} {path}: give a file in a folder that exists and can be written")
+
+
+def _export(simulator: Simulator, result: Simulation, bench: Testbench, lcov: Path | None, dat: Path | None) -> None:
+    from sim import export
+
+    wanted = [("--lcov", lcov), ("--dat", dat)]
+    if not result.hits:
+        for option, path in wanted:
+            if path is not None:
+                print(f"llm4cov: {option} {path}: not written, {result.status} gives no coverage", file=sys.stderr)
+        return
+    build = simulator.finished_build(result.build_id)
+    for option, path in wanted:
+        if path is None:
+            continue
+        if option == "--lcov":
+            content = export.lcov(build.points, result.hits, bench.testbench_id).encode()
+        else:
+            content = export.verilator_data(build.raw_points, build.coverage_data, result.hits)
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            raise UserError(f"{option} {path}: {error.strerror or error}; name a file that can be written") from error
 
 
 def close(
@@ -117,6 +161,7 @@ def close(
     define: DefineOption = None,
     include: IncludeOption = None,
     param: ParamOption = None,
+    unsandboxed: UnsandboxedOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find the best testbenches for one design. Ctrl-C keeps what there is. Exit code 1 when no testbench runs."""

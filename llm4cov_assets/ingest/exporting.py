@@ -7,6 +7,7 @@ from pathlib import Path
 
 from llm4cov_assets.errors import UserError
 from sim.design import Design
+from sim.exclusions import as_table
 from sim.load import SETTINGS_FILE
 
 SPECIFICATION = "spec.md"
@@ -44,4 +45,6 @@ def _settings(design: Design) -> str:
         pairs = getattr(design, table)
         if pairs:
             lines += ["", f"[{table}]", *(f"{json.dumps(k)} = {json.dumps(v)}" for k, v in pairs)]
+    for exclusion in design.exclusions:
+        lines += ["", "[[exclude]]", *(f"{k} = {json.dumps(v)}" for k, v in as_table(exclusion).items())]
     return "\n".join([*lines, ""])

@@ -11,10 +11,11 @@ import os
 import re
 import shutil
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 
 from llm4cov_assets.ingest.records import DesignRecord
-from sim.design import Design, SourceFile
+from sim.design import Design, Exclusion, SourceFile
 
 MANIFEST = "design.json"
 
@@ -55,6 +56,7 @@ def keep(record: DesignRecord, home: Path, batch: str) -> Path:
         "clock": design.clock,
         "reset": design.reset,
         "targets": design.targets,
+        "exclusions": [asdict(e) for e in design.exclusions],
     }
     (partial / MANIFEST).write_text(json.dumps(manifest, indent=1))
     try:
@@ -86,6 +88,7 @@ def load_kept(folder: Path) -> DesignRecord:
         clock=manifest["clock"],
         reset=manifest["reset"],
         targets=tuple((k, v) for k, v in manifest["targets"]),
+        exclusions=tuple(Exclusion(**e) for e in manifest.get("exclusions", ())),
     )
     places = {key: manifest[key] for key in ("split", "kind", "cluster", "benchmark", "source")}
     return DesignRecord(design, **places, deterministic=manifest.get("deterministic"))

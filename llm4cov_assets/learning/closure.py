@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from llm4cov_assets.learning.rollout import Simulate, Step, simulated
 from llm4cov_assets.policy.base import Generation, Policy, State
 from llm4cov_assets.policy.stimulus import combine
-from sim.coverage import difference, popcount, summarise, uncovered, union
+from sim.coverage import Points as PointTable
+from sim.coverage import difference, popcount, summarise, uncovered_items, uncovered_numbers, union
 from sim.design import Design
+from sim.exclusions import Excluded
 from sim.identity import content_id
-from sim.simulation import Coverage, CoveragePoint, Simulation, Testbench, UncoveredItem
+from sim.simulation import Coverage, CoveragePoint, ExcludedItem, Simulation, Testbench, UncoveredItem
 
 Points = Callable[[str], Sequence[CoveragePoint]]
 """As `Simulator.points`: the points of a build, in the order of the bitsets."""
@@ -61,8 +63,9 @@ class Closure:
 
     `accepted` are the steps whose testbench hit points that nothing before it had hit, in order; `best` is the state
     with the highest coverage of a single testbench (None when nothing ran); `merged` is the coverage of all accepted
-    testbenches together and `uncovered` what they leave open. `simulations` are logical ones (as with a cold cache).
-    `stopped` says why the loop ended: `target`, `budget`, `rounds`, `no progress`, `failing` or `interrupted`.
+    testbenches together, `uncovered` what they leave open and `excluded` what of it nobody wants. `simulations` are
+    logical ones (as with a cold cache). `stopped` says why the loop ended: `target`, `budget`, `rounds`,
+    `no progress`, `failing` or `interrupted`.
     """
 
     design: Design
@@ -74,6 +77,7 @@ class Closure:
     simulations: int
     cached_simulations: int
     stopped: str
+    excluded: tuple[ExcludedItem, ...] = ()
 
     @property
     def accepted(self) -> tuple[ClosureStep, ...]:
@@ -238,13 +242,16 @@ class _Campaign:
 
     def result(self, stopped: str) -> Closure:
         coverage, totals, _ = summarise(self.points, self.hits)
+        excluded = Excluded(PointTable(self.points), self.design.exclusions)
+        numbers = uncovered_numbers(self.points, self.hits) if self.best else []
         return Closure(
             design=self.design,
             steps=tuple(self.steps),
             best=self.best,
             merged=coverage if self.best else Coverage(),
             merged_points=totals if self.best else {},
-            uncovered=uncovered(self.points, self.hits) if self.best else (),
+            uncovered=uncovered_items(self.points, (n for n in numbers if n not in excluded)),
+            excluded=excluded.items(numbers),
             simulations=self.spent,
             cached_simulations=self.cached,
             stopped=stopped,

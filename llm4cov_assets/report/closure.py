@@ -53,6 +53,7 @@ def closure_summary(result: Closure) -> dict[str, Any]:
             for step in result.steps
         ],
         "uncovered": [vars(item) for item in result.uncovered],
+        "excluded": [vars(item) for item in result.excluded],
         "errors": [] if single else [f"{status}: {text.strip()[:400]}" for status, text in failing.items()],
     }
 
@@ -86,4 +87,8 @@ def _markdown(summary: Mapping[str, Any], files: Sequence[str]) -> str:
     lines += ["", "Files: " + (", ".join(files) or "none") + ".", "", f"## Uncovered ({len(summary['uncovered'])})", ""]
     for item in summary["uncovered"]:
         lines.append(f"- `{item['file']}:{item['line']}` {item['metric']} {item['what']}: `{item['source']}`")
+    if summary["excluded"]:
+        lines += ["", f"## Excluded ({len(summary['excluded'])})", ""]
+        for item in summary["excluded"]:
+            lines.append(f"- `{item['file']}:{item['line']}` {item['metric']} {item['what']}: {item['reason']}")
     return "\n".join([*lines, ""])
