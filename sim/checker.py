@@ -35,6 +35,7 @@ MEMORY_BYTES = 2 << 30
 """Address space of one check."""
 
 _MAX_REPLY = 1 << 20
+_READY = b"ready\n"
 _TOO_MUCH = 3  # exit code of a child that ran out of memory or stack
 _SPARE_S = 30.0  # after which the process is given up that should have stopped its child
 
@@ -59,18 +60,18 @@ class Checker:
         """Return `violations(text, design)`.
 
         A testbench that cannot be elaborated within the limits, or that crashes the compiler, gives one violation of
-        rule `resource`. Raises OSError when the process cannot be started.
+        rule `resource`. Raises ToolError when the process cannot be started.
         """
         request = json.dumps({"text": text, "design": _pack(design)}).encode() + b"\n"
-        answer = self._ask(request)
-        try:
-            reply = json.loads(answer)
-            if reply["code"]:
-                return (_beyond_limits(int(reply["code"])),)
-            return tuple(Violation(**row) for row in reply["rows"])
-        except (TypeError, ValueError, KeyError):
-            self.close()
-            return (_beyond_limits(1),)
+        for _ in range(2):  # what ended the process may have had nothing to do with the testbench
+            try:
+                reply = json.loads(self._ask(request))
+                if reply["code"]:
+                    return (_beyond_limits(int(reply["code"])),)
+                return tuple(Violation(**row) for row in reply["rows"])
+            except (TypeError, ValueError, KeyError):
+                self.close()
+        return (_beyond_limits(1),)
 
     def close(self) -> None:
         """End the process; the next check starts another."""
@@ -88,41 +89,58 @@ class Checker:
         """The line that answers a request; less when the process ended or took too long."""
         if self._process is None or self._process.poll() is not None:
             self.close()
-            self._process = self._start()
-        assert self._process.stdin is not None and self._process.stdout is not None
-        to, of = self._process.stdin.fileno(), self._process.stdout.fileno()
-        answer, deadline = b"", time.monotonic() + WALL_S + _SPARE_S
-        while not answer.endswith(b"\n") and len(answer) <= _MAX_REPLY + 100:
-            ready = select.select([of], [to] if request else [], [], max(0.0, deadline - time.monotonic()))
-            try:
-                if ready[0]:
-                    got = os.read(of, 1 << 16)
-                    answer += got
-                    if not got:
-                        break
-                elif ready[1]:
-                    request = request[os.write(to, request[: 1 << 20]) :]
-                else:
-                    break
-            except BrokenPipeError:
-                break
-        return answer
+            self._start()
+        assert self._process is not None and self._process.stdin is not None and self._process.stdout is not None
+        return _exchange(self._process.stdin.fileno(), self._process.stdout.fileno(), request)
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        import subprocess  # here: the process itself has no use for it
+    def _start(self) -> None:
+        import subprocess  # here: the process itself has no use for these, and pays for every import
+        import tempfile
+
+        from sim.toolchain import ToolError
 
         here, packages = Path(__file__).resolve().parent, Path(pyslang.__file__).parents[1]
-        # without site, which sets up whatever else is installed
-        paths = [str(here.parent), str(packages)]
-        boot = f"import sys; sys.path[:0] = {paths!r}; from sim.checker import _serve; _serve()"
+        # without site, which sets up whatever else is installed; what is around this package may not be readable
+        boot = (
+            f"import sys, types; sys.path.insert(0, {str(packages)!r}); sys.modules['sim'] = types.ModuleType('sim'); "
+            f"sys.modules['sim'].__path__ = [{str(here)!r}]; from sim.checker import _serve; _serve()"
+        )
         command = self._sandbox.wrap([sys.executable, "-I", "-S", "-c", boot], writable=[], readable=[here, packages])
-        process = subprocess.Popen(
-            command, cwd=here, env={"LC_ALL": "C.UTF-8"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True,
-        )  # fmt: skip
-        assert process.stdin is not None
-        os.set_blocking(process.stdin.fileno(), False)
-        return process
+        with tempfile.TemporaryFile() as errors:
+            self._process = subprocess.Popen(
+                command, cwd=here, env={"LC_ALL": "C.UTF-8"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=errors, bufsize=0, start_new_session=True,
+            )  # fmt: skip
+            assert self._process.stdin is not None and self._process.stdout is not None
+            os.set_blocking(self._process.stdin.fileno(), False)
+            if _exchange(self._process.stdin.fileno(), self._process.stdout.fileno(), b"") != _READY:
+                self.close()
+                errors.seek(0)
+                said = errors.read(4096).decode("utf-8", "replace").strip().splitlines()[-1:]
+                raise ToolError(
+                    f"the check of testbenches does not start in the sandbox ({self._sandbox.name}): "
+                    f"{said[0] if said else 'no message'}; see llm4cov doctor"
+                )
+
+
+def _exchange(to: int, of: int, request: bytes) -> bytes:
+    """Write a request and read the line that answers it; less when that ends or takes too long."""
+    answer, deadline = b"", time.monotonic() + WALL_S + _SPARE_S
+    while not answer.endswith(b"\n") and len(answer) <= _MAX_REPLY + 100:
+        ready = select.select([of], [to] if request else [], [], max(0.0, deadline - time.monotonic()))
+        try:
+            if ready[0]:
+                got = os.read(of, 1 << 16)
+                answer += got
+                if not got:
+                    break
+            elif ready[1]:
+                request = request[os.write(to, request[: 1 << 20]) :]
+            else:
+                break
+        except BrokenPipeError:
+            break
+    return answer
 
 
 def check(text: str, design: Design, sandbox: Sandbox) -> tuple[Violation, ...]:
@@ -162,6 +180,7 @@ def _unpack(packed: dict[str, Any]) -> Design:
 
 def _serve() -> None:
     """The process: one request a line on stdin, one reply a line on stdout."""
+    os.write(1, _READY)
     while request := sys.stdin.buffer.readline():
         reading, writing = os.pipe()
         child = os.fork()
@@ -203,6 +222,7 @@ def _work(request: bytes, writing: int) -> None:
         ):
             resource.setrlimit(limit, (value, value))
         os.dup2(writing, 1)  # nothing else leads to whoever asked
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         packed = json.loads(request)
         rows = [asdict(v) for v in violations(packed["text"], _unpack(packed["design"]))]
         answer = json.dumps(rows).encode()

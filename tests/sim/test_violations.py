@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from sim.checker import Checker
 from sim.design import Design, SourceFile
 from sim.load import load_design
-from sim.toolchain import find_toolchain
+from sim.sandbox import Plain, kill_tree
+from sim.toolchain import ToolError, find_toolchain
 from sim.violations import Violation, violations
 from tests.sim.conftest import COUNTER, design
 
@@ -516,6 +518,33 @@ BOMBS = {
 def test_bomb_is_stopped(name, checker):
     """Refused, or known to be harmless: in any case the answer comes."""
     assert {v.rule for v in checker.check(BOMBS[name], SHARED)} <= {"resource"}
+
+
+def test_process_that_does_not_start_is_no_fault_of_the_testbench():
+    class Broken(Plain):
+        def wrap(self, command, **_):
+            return ["/bin/sh", "-c", "echo no such kernel >&2; exit 1"]
+
+    with Checker(Broken()) as broken, pytest.raises(ToolError, match=r"does not start .*no such kernel"):
+        broken.check(CLEAN["plain"], SHARED)
+
+
+def test_process_that_was_ended_is_started_again(checker):
+    assert checker.check(CLEAN["plain"], SHARED) == ()
+    kill_tree(checker._process.pid)
+    assert checker.check(CLEAN["plain"], SHARED) == ()
+
+
+@pytest.mark.parametrize("tier", ["landlock", "plain"])
+def test_check_works_in_every_tier(tier, home, monkeypatch):
+    monkeypatch.setenv("LLM4COV_SANDBOX", tier)
+    try:
+        sandbox = replace(find_toolchain(home)).sandbox
+    except ToolError:
+        pytest.skip(f"no {tier} here")
+    assert sandbox.name == tier
+    with Checker(sandbox) as opened:
+        assert opened.check(CLEAN["plain"], SHARED) == ()
 
 
 def test_text_that_crashes_the_process_is_refused_for_its_resources(checker):
