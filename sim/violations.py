@@ -43,7 +43,6 @@ _HARMLESS_PRAGMAS = {"lint_off", "lint_on", "lint_save", "lint_restore", "tracin
                      "parallel_case", "unroll_full", "unroll_disable", "tag"}  # fmt: skip
 _ONE_WORD_PRAGMAS = {"public", "clocker", "fargs", "forceable", "sformat"}
 _DIRECTIVES = {
-    "line": "remove it: the lines of a testbench are those of its file",
     "verilator_config": "configure the simulator outside of the testbench",
     "coverage_block_off": "coverage cannot be switched off",
     "protect": "write the testbench in plain text",
@@ -87,6 +86,8 @@ _PRAGMA = re.compile(r"(?://|/\*)\s*verilator\s+(?P<word>\w+)(?P<rest>[^\n]*)", 
 _DEFINE = re.compile(r"`define[ \t]+\\?(?P<name>[\w$]+)(?P<args>\([^)]*\))?(?P<body>(?:\\\r?\n|[^\n])*)")
 _CONDITION = re.compile(r"`(?:ifdef|ifndef|elsif)(?P<names>[^\n]*)")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]|\r(?![\r\n])")
+_LINE = re.compile(r'`line\s+(?P<line>\d{1,9})\s+"(?P<file>[^"\\]*)"(?:\s+[012])?\s*(?://.*)?$')
+_BUILD_FILES = {"design.sv", "stand_in.sv"}  # sim/testbench.py
 _RESERVED = re.compile(r"llm4cov_|uvm_hdl_")
 
 
@@ -108,12 +109,25 @@ def violations(text: str, design: Design) -> tuple[Violation, ...]:
     """
     text = text.encode("utf-8", "replace").decode("utf-8")
     found = _Found(text)
-    _look_at_characters(text, found)
+    _look_at_characters(text, {f.path for f in (*design.sources, *design.includes)} | _BUILD_FILES, found)
     _look_at_unit(_Unit(text, design, ()), found)
     shared = _names_tested(text) & _macros(design)
     if shared:  # whether the build sees them is not for this check to know, so neither way may hide anything
         _look_at_unit(_Unit(text, design, sorted(shared)), found)
     return found.sorted()
+
+
+def place(text: str, line: int) -> tuple[str, int]:
+    """File and line that a person knows for a line of a testbench that was put together from several files.
+
+    The file is empty for a testbench of one file, which has no `line` directives.
+    """
+    file, offset = "", 0
+    for number, source in enumerate(text.split("\n")[: line - 1], 1):
+        match = _LINE.match(source.strip())
+        if match:
+            file, offset = match["file"], int(match["line"]) - number - 1
+    return file, line + offset
 
 
 class _Found:
@@ -140,7 +154,7 @@ class _Found:
         return tuple(self._found[key] for key in sorted(self._found))[:MAX_VIOLATIONS]
 
 
-def _look_at_characters(text: str, found: _Found) -> None:
+def _look_at_characters(text: str, taken: set[str], found: _Found) -> None:
     """Comments, directives and what is refused even where nothing compiles it."""
     for match in _CONTROL.finditer(text):
         found.add_at("characters", match.start(), "a control character; save the testbench as plain text")
@@ -151,7 +165,7 @@ def _look_at_characters(text: str, found: _Found) -> None:
             _look_at_comment(word, at, found)
             continue
         if kind == "directive":
-            _look_at_directive(text, match, found)
+            _look_at_directive(text, match, taken, found)
         elif kind == "system":
             _look_at_system_name(word, lambda r, m, at=at: found.add_at(r, at, m), certain_only=True)
         elif kind in ("word", "escaped") and _RESERVED.match(word.lstrip("\\")):
@@ -175,11 +189,15 @@ def _look_at_comment(comment: str, at: int, found: _Found) -> None:
     found.add_at("pragma", at, f"{message} (lint_off and lint_on are)")
 
 
-def _look_at_directive(text: str, match: re.Match[str], found: _Found) -> None:
+def _look_at_directive(text: str, match: re.Match[str], taken: set[str], found: _Found) -> None:
     name = match.group().lstrip("`\\")
     rest = text[match.end() :].split("\n", 1)[0].strip()
     if name in _DIRECTIVES:
         found.add_at("directive", match.start(), f"the directive `{name} is not allowed; {_DIRECTIVES[name]}")
+    elif name == "line":
+        line = _LINE.match(f"`line {rest}")
+        if line is None or line["file"].removeprefix("./") in taken:
+            found.add_at("directive", match.start(), "`line can only name a file of the testbench; remove it")
     elif name == "pragma" and rest.startswith("protect"):
         found.add_at("directive", match.start(), "encrypted text is not allowed; write the testbench in plain text")
     elif name == "begin_keywords" and not re.match(r'"1(364|800)-', rest):
@@ -200,7 +218,7 @@ def _look_at_macro(define: re.Match[str], found: _Found) -> None:
         name = used["name"]
         if name is None:
             continue
-        if name in arguments or (used["paste"] and any(d.startswith(name) for d in (*_DIRECTIVES, "include"))):
+        if name in arguments or (used["paste"] and any(d.startswith(name) for d in (*_DIRECTIVES, "include", "line"))):
             at = define.start("body") + used.start()
             found.add_at("directive", at, "a macro puts the name of a directive together; write the directive out")
     for comment in re.finditer(r"/``[/*]|/[/*]\s*(?P<first>\w+)", define["body"]):

@@ -14,7 +14,7 @@ from sim.design import Design, SourceFile
 from sim.load import load_design
 from sim.sandbox import Plain, kill_tree
 from sim.toolchain import ToolError, find_toolchain
-from sim.violations import Violation, violations
+from sim.violations import Violation, place, violations
 from tests.sim.conftest import COUNTER, design
 
 CORPUS = Path(__file__).resolve().parents[2] / "llm4cov_assets" / "corpus"
@@ -273,6 +273,8 @@ ATTACKS: dict[str, tuple[str, str]] = {
     "block of no coverage": ("directive", initial("begin", "/*!*/ `coverage_block_off", "end")),
     "control file inside": ("directive", bench() + "/*!*/ `verilator_config\ncoverage_off\n`verilog\n"),
     "false lines": ("directive", '/*!*/ `line 1 "top.sv" 0\n' + bench()),
+    "false lines of the stand-in": ("directive", '/*!*/ `line 1 "stand_in.sv" 0\n' + bench()),
+    "lines of a macro": ("directive", '`define N 7\n/*!*/ `line `N "x.sv" 0\n' + bench()),
     "encrypted text": ("directive", bench("/*!*/ `pragma protect begin_protected")),
     "protected text": ("directive", bench("/*!*/ `protected", "`endprotected")),
     "keywords of another language": ("directive", '/*!*/ `begin_keywords "VAMS-2.3"\n`end_keywords\n' + bench()),
@@ -297,6 +299,12 @@ def test_lines_count_through_macros_headers_and_false_line_directives():
     text = '`include "limits.svh"\n`line 100 "x.sv" 0\n`define A(x) \\\n  x\n' + initial("`A(", "dut.secret = 1;", ")")
     wanted = next(i for i, t in enumerate(text.split("\n"), 1) if t == "`A(")
     assert ("hierarchical", wanted) in {(v.rule, v.line) for v in violations(text, SHARED)}
+
+
+def test_place_of_a_violation_follows_line_directives():
+    text = '`line 1 "tb/a.sv" 0\npackage mine; endpackage\n`line 5 "tb/b.sv" 0\n\nmodule tb;\n'
+    assert [place(text, n) for n in (2, 4, 5)] == [("tb/a.sv", 1), ("tb/b.sv", 5), ("tb/b.sv", 6)]
+    assert place("module tb;\nendmodule\n", 2) == ("", 2)
 
 
 def test_violations_come_by_line_and_tell_what_to_do():
@@ -370,6 +378,8 @@ CLEAN: dict[str, str] = {
     "harmless comments": "/* verilator lint_off WIDTH */\n// verilator lint_on WIDTH\n// verilator tracing_off\n"
     "// see verilator coverage_off in the manual\n/* a testbench\n// verilator coverage_off is not used\n*/\n"
     + initial('$display("// verilator coverage_off, $system and `line");'),
+    "several files put together": '`line 1 "tb/a.sv" 0\npackage mine; int a; endpackage\n`line 1 "tb/b.sv" 0\n'
+    + initial("mine::a = 1;"),
     "files of its own": bench(
         "int f; string name;", "initial begin",
         'f = $fopen("out/log.txt", "w"); if (f) begin $fwrite(f, "x"); $fclose(f); end',
