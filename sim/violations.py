@@ -87,6 +87,7 @@ _DEFINE = re.compile(r"`define[ \t]+\\?(?P<name>[\w$]+)(?P<args>\([^)]*\))?(?P<b
 _CONDITION = re.compile(r"`(?:ifdef|ifndef|elsif)(?P<names>[^\n]*)")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]|\r(?![\r\n])")
 _LINE = re.compile(r'`line\s+(?P<line>\d{1,9})\s+"(?P<file>[^"\\]*)"(?:\s+[012])?\s*(?://.*)?$')
+_UNKNOWN = object()  # the value of what does not compile
 _BUILD_FILES = {"design.sv", "stand_in.sv"}  # sim/testbench.py
 _RESERVED = re.compile(r"llm4cov_|uvm_hdl_")
 
@@ -412,7 +413,7 @@ class _Elaborated:
             if isinstance(assignment, syntax.NamedParamAssignmentSyntax):
                 name = assignment.name.valueText if assignment.expr is not None else ""
             symbol = next((p for p in given if p.name == name), None)
-            if symbol is not None and name in own and _value(symbol) != _value(own[name]):
+            if symbol is not None and name in own and _value(symbol) not in (_value(own[name]), _UNKNOWN):
                 at = self.unit.line(assignment.sourceRange.start) or line
                 message = f"parameter {name} of the design is {_shown(own[name])}; give it this value or leave it out"
                 self.found.add("parameter", at, message)
@@ -500,6 +501,8 @@ def _value(symbol: Any) -> Any:
     if symbol.kind == ast.SymbolKind.TypeParameter:
         return str(symbol.targetType.type.canonicalType)
     value = symbol.value.value
+    if value is None:
+        return _UNKNOWN
     if isinstance(value, pyslang.SVInt):
         return str(value) if value.hasUnknown else int(value)
     return str(value)

@@ -459,6 +459,128 @@ def test_parameters_are_compared_with_those_the_design_is_built_with():
     assert violations(text.replace("#(.W(%s)) ", ""), wide) == ()
 
 
+KINDS = """\
+package pk; typedef enum {A, B} e_t; typedef struct packed {logic [3:0] a; logic b;} s_t; endpackage
+module kinds #(parameter type T = logic [7:0], parameter string S = "ab", parameter real R = 1.5,
+  parameter pk::e_t E = pk::B, parameter pk::s_t P = '{a: 3, b: 1}, parameter int U [2] = '{1, 2},
+  parameter [3:0] X = 4'b1x0z, parameter signed N = -1) (input T d, output T q);
+  assign q = d;
+endmodule
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        (".T(logic [7:0])", False), (".T(byte)", True), ("logic [7:0]", False), ("byte", True),
+        ('.S({"a", "b"})', False), ('.S("ac")', True), (".R(3.0 / 2)", False), (".R(2)", True),
+        (".E(pk::B)", False), (".E(pk::A)", True), (".P(5'b00111)", False), (".P('0)", True),
+        (".U('{1, 2})", False), (".U('{1, 3})", True), (".X(4'b1x0z)", False), (".X(4'b1x00)", True),
+        (".N(32'hffffffff)", False), (".N(1)", True), (".N(undeclared)", False), (".M(1)", False),
+    ],
+)  # fmt: skip
+def test_parameters_of_every_kind_are_compared(given, refused):
+    text = f"module tb; logic [7:0] d, q; kinds #({given}) dut (.*); endmodule"
+    assert [v.rule for v in violations(text, design(KINDS, "kinds"))] == ["parameter"] * refused
+
+
+LAYERED = """\
+`timescale 1ns/1ps
+interface fifo_if #(parameter WIDTH = 8) (input logic clk);
+  logic rst_n, push, pop, full, empty, almost_full, almost_empty, overflow, underflow, marked, draining;
+  logic [WIDTH-1:0] din, dout;
+  logic [7:0] flush_key;
+  clocking drv_cb @(posedge clk);
+    default input #1step output #1;
+    output push, pop, din, flush_key;
+    input full, empty, dout;
+  endclocking
+  modport DRV (clocking drv_cb, input clk, output rst_n);
+endinterface
+
+class transaction;
+  rand bit push, pop;
+  rand bit [7:0] din;
+  constraint some { push || pop; din dist {0 := 1, [1:254] :/ 8, 255 := 1}; }
+  function string text(); return $sformatf("push=%0b pop=%0b din=%0h", push, pop, din); endfunction
+endclass
+
+class driver;
+  virtual fifo_if dut;
+  mailbox #(transaction) box;
+  function new(virtual fifo_if dut, mailbox #(transaction) box);
+    this.dut = dut;
+    this.box = box;
+  endfunction
+  task reset();
+    dut.rst_n = 0; dut.push = 0; dut.pop = 0; dut.din = 0; dut.flush_key = 0;
+    repeat (2) @(posedge dut.clk);
+    dut.rst_n = 1;
+  endtask
+  task run(int n);
+    transaction t;
+    repeat (n) begin
+      box.get(t);
+      @(dut.drv_cb);
+      dut.drv_cb.push <= t.push; dut.drv_cb.pop <= t.pop; dut.drv_cb.din <= t.din;
+    end
+  endtask
+endclass
+
+class scoreboard;
+  bit [7:0] model[$];
+  int errors = 0;
+  function void write(bit push, bit pop, bit [7:0] din, bit [7:0] dout);
+    if (pop && model.size() > 0 && model.pop_front() !== dout) errors++;
+    if (push) model.push_back(din);
+  endfunction
+endclass
+
+class env;
+  driver drv;
+  scoreboard sb;
+  mailbox #(transaction) box = new();
+  function new(virtual fifo_if vif); drv = new(vif, box); sb = new(); endfunction
+  task run(int n);
+    drv.reset();
+    fork
+      repeat (n) begin transaction t = new(); void'(t.randomize()); box.put(t); end
+      drv.run(n);
+    join
+    $display("errors %0d at %0t", sb.errors, $time);
+  endtask
+endclass
+
+module tb_top;
+  parameter WIDTH = 8;
+  logic clk = 0;
+  always #5 clk = ~clk;
+  fifo_if #(WIDTH) bus (clk);
+  sync_fifo #(.WIDTH(WIDTH), .DEPTH(16)) dut (
+    .clk(clk), .rst_n(bus.rst_n), .push(bus.push), .pop(bus.pop), .din(bus.din), .flush_key(bus.flush_key),
+    .dout(bus.dout), .full(bus.full), .empty(bus.empty), .almost_full(bus.almost_full),
+    .almost_empty(bus.almost_empty), .overflow(bus.overflow), .underflow(bus.underflow), .marked(bus.marked),
+    .draining(bus.draining));
+  env e;
+  initial begin
+    $dumpfile("fifo.vcd"); $dumpvars(0, tb_top);
+    e = new(bus);
+    e.run(200);
+    $finish;
+  end
+  a_full: assert property (@(posedge clk) disable iff (!bus.rst_n) !(bus.full && bus.empty)) else $error("both");
+  initial begin #100000 $fatal(1, "time-out"); end
+endmodule
+"""
+
+
+def test_layered_testbench_whose_handles_are_named_as_the_instance_is_clean():
+    fifo = load_design(CORPUS / "sync_fifo")
+    assert violations(LAYERED, fifo) == ()
+    peeks = LAYERED.replace("@(dut.drv_cb);", "@(dut.drv_cb); $display(tb_top.dut.level);")
+    assert [v.rule for v in violations(peeks, fifo)] == ["hierarchical"]
+
+
 def test_interface_of_the_design_may_be_instantiated():
     text = """\
 interface link (input logic clk); logic [3:0] d; logic v; modport in (input d, v); endinterface
