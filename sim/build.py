@@ -25,7 +25,9 @@ import numpy as np
 from sim.coverage import CoverageData, Points, parse_coverage, uncovered
 from sim.design import Design
 from sim.identity import content_id
+from sim.ports import unusable_port
 from sim.simulation import UncoveredItem
+from sim.slang import elaborate
 from sim.toolchain import Finished, Toolchain, ToolError, locked
 
 FLAGS = ("--cc", "--prefix", "Vtop", "--vpi", "--public-flat-rw", "--x-assign", "0", "--x-initial", "0",
@@ -55,11 +57,8 @@ _ERROR = re.compile(
     r"^%Error(?:-[A-Z0-9]+)?: (?:(?P<file>[^\s:]+):(?P<line>\d+):(?:\d+:)? )?(?P<message>.*)$", re.MULTILINE
 )
 _INTERNAL = re.compile(r"Internal Error|Unsupported: .*coverage")
+_DETAILS = "\n"  # between a reason and the output it comes from
 _CONSEQUENCE = "fatal error may be caused by the earlier error"  # Verilator's own word for it
-_MENDS = {
-    "Interfaced port on top": "wrap the design in a module with plain ports that instantiates the interface, and "
-    "choose that as the top",
-}
 
 
 class BuildError(Exception):
@@ -237,9 +236,11 @@ class _Compilation:
 
     def run(self, inspect: Inspect) -> dict[str, Any]:
         self.tools.ensure_harness()
+        problem = unusable_port(elaborate(self.design))
+        if problem:
+            raise BuildError("design_error", problem)
         self.design.write_to(self.work / "src")
-        unavailable = self._verilate()
-        self._compile()
+        unavailable = self._make()
         try:
             seen = inspect(self.work / "model.so")
         except ToolError as error:
@@ -254,22 +255,25 @@ class _Compilation:
             "cpu_s": round(self.cpu_s, 3),
         }
 
-    def _verilate(self) -> dict[str, str]:
-        """Generate C++, with as many metrics as Verilator can instrument; return why the others are missing."""
+    def _make(self) -> dict[str, str]:
+        """Generate and compile, with as many metrics as Verilator can instrument; return why the others are missing."""
         if self.fsm:
-            failure = self._generate(FSM_FLAGS)
+            failure = self._attempt(FSM_FLAGS)
             if failure is None:
                 return {}
             raise BuildError("tool_error", f"Verilator cannot instrument its state machines: {failure}")
         failure = None
         for dropped in LADDER:
-            reasons = {metric: f"Verilator cannot instrument it here: {failure}" for metric in dropped}
-            failure = self._generate([f for m, flags in METRIC_FLAGS.items() if m not in dropped for f in flags])
+            why = f"Verilator cannot instrument it here: {(failure or '').partition(_DETAILS)[0]}"
+            failure = self._attempt([f for m, flags in METRIC_FLAGS.items() if m not in dropped for f in flags])
             if failure is None:
-                if "line" in reasons:
-                    reasons["branch"] = reasons["line"]
-                return {"fsm": FSM_REASON} | reasons
+                also = ("branch",) if "line" in dropped else ()
+                return {"fsm": FSM_REASON} | dict.fromkeys((*dropped, *also), why)
         raise BuildError("tool_error", f"Verilator fails on this design: {failure}")
+
+    def _attempt(self, metrics: Sequence[str]) -> str | None:
+        """Generate and compile with the flags `metrics`; return None, or why that cannot be done."""
+        return self._generate(metrics) or self._compile()
 
     def _generate(self, metrics: Sequence[str]) -> str | None:
         """Run Verilator with the flags `metrics`; return None when it succeeded, else why it cannot instrument.
@@ -310,8 +314,11 @@ class _Compilation:
         self.cpu_s += finished.cpu_s
         return finished
 
-    def _compile(self) -> None:
-        """Compile the generated files, with the harness's precompiled header before them, and link them."""
+    def _compile(self) -> str | None:
+        """Compile the generated files, with the harness's precompiled header before them, and link them.
+
+        Returns None, or the first error: Verilator may generate what is not C++ (toggles of an event, for instance).
+        """
         units = self._units()
         with ThreadPoolExecutor(min(len(units), _COMPILERS)) as pool:
             compiled = list(pool.map(self._compile_unit, units))
@@ -319,8 +326,11 @@ class _Compilation:
         steps = [*compiled, self.tools.link("-shared", "-o", "../model.so", *objects, cwd=self.work / "obj")]
         self.cpu_s += sum(step.cpu_s for step in steps)
         failed = next((step for step in steps if step.returncode != 0), None)
-        if failed is not None:
-            raise BuildError("tool_error", f"compiling the generated code failed:\n{failed.output.strip()[-4000:]}")
+        if failed is None:
+            return None
+        said = failed.output.strip()
+        error = next((line for line in said.split("\n") if "error" in line), said[-300:])
+        return f"what it generated does not compile: {error[:300]}{_DETAILS}{said[-4000:]}"
 
     def _units(self) -> list[str]:
         """Write the files that are compiled; each includes generated files of up to UNIT_BYTES together.
@@ -374,8 +384,7 @@ def _design_error(output: str, design: Design) -> str:
         if file is None:
             lines.append(f"%Error: {message}")
             continue
-        mend = next((f"; {mend}" for words, mend in _MENDS.items() if words in message), "")
-        lines.append(f"%Error: {file}:{line}: {message}{mend}")
+        lines.append(f"%Error: {file}:{line}: {message}")
         if file in sources:
             text = sources[file].text.split("\n")
             number = int(line)

@@ -168,12 +168,12 @@ class _Builder(Processes):
         output = ports[0].left if isinstance(ports[0], ast.AssignmentExpression) else ports[0]
         name = symbol.primitiveType.name
         try:
-            inputs = [self.lower(p, frame) for p in ports[1:]]
-            value = inputs[0]
             combine = {"and": self.x.and_, "nand": self.x.and_, "or": self.x.or_, "nor": self.x.or_,
                        "xor": self.x.xor, "xnor": self.x.xor, "buf": None, "not": None}  # fmt: skip
             if name not in combine:
                 raise UnsupportedError(f"the primitive {name} is not followed")
+            inputs = [self.lower(p, frame) for p in ports[1:]]
+            value = inputs[0]
             for other in inputs[1:]:
                 value = combine[name](value, other)  # type: ignore[misc]
             if name in ("nand", "nor", "xnor", "not"):

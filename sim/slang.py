@@ -10,6 +10,7 @@ from pyslang import ast, parsing, syntax
 
 from sim.design import Design, SourceFile
 
+_PREDEFINED = (("VERILATOR", "1"), ("verilator", "1"), ("verilator3", "1"))  # by the simulator: what it sees, counts
 _SOURCE_CHARACTERS = 160  # of a line that a message quotes: generated and binary files have endless ones
 
 
@@ -72,7 +73,7 @@ def compile_files(
         manager.assignText(header.path, header.text)
     buffers = [manager.assignText(source.path, source.text) for source in sources]
     preprocessor = parsing.PreprocessorOptions()
-    preprocessor.predefines = [f"{name}={value}" if value else name for name, value in defines]
+    preprocessor.predefines = [f"{name}={value}" if value else name for name, value in (*_PREDEFINED, *defines)]
     preprocessor.additionalIncludePaths = list(include_dirs)
     options = ast.CompilationOptions()
     if top:

