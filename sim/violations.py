@@ -199,6 +199,8 @@ def _look_at_directive(text: str, match: re.Match[str], taken: set[str], found: 
         line = _LINE.match(f"`line {rest}")
         if line is None or line["file"].removeprefix("./") in taken:
             found.add_at("directive", match.start(), "`line can only name a file of the testbench; remove it")
+    elif name in ("ifdef", "ifndef", "elsif") and re.search(r"\b__(FILE|LINE)__\b", rest):
+        found.add_at("directive", match.start(), "`__FILE__ and `__LINE__ are no macros to ask for; remove it")
     elif name == "pragma" and rest.startswith("protect"):
         found.add_at("directive", match.start(), "encrypted text is not allowed; write the testbench in plain text")
     elif name == "begin_keywords" and not re.match(r'"1(364|800)-', rest):

@@ -274,6 +274,7 @@ ATTACKS: dict[str, tuple[str, str]] = {
     "control file inside": ("directive", bench() + "/*!*/ `verilator_config\ncoverage_off\n`verilog\n"),
     "false lines": ("directive", '/*!*/ `line 1 "top.sv" 0\n' + bench()),
     "false lines of the stand-in": ("directive", '/*!*/ `line 1 "stand_in.sv" 0\n' + bench()),
+    "asks what compilers answer differently": ("directive", initial("/*!*/ `ifdef __LINE__", "`endif")),
     "lines of a macro": ("directive", '`define N 7\n/*!*/ `line `N "x.sv" 0\n' + bench()),
     "encrypted text": ("directive", bench("/*!*/ `pragma protect begin_protected")),
     "protected text": ("directive", bench("/*!*/ `protected", "`endprotected")),
