@@ -7,6 +7,7 @@ take its hash.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -105,6 +106,27 @@ def file_rows(designs: Iterable[Design]) -> pl.DataFrame:
             for role, path, content, text in files
         ]
     return table_frame("design_files", rows)
+
+
+def exclusion_rows(designs: Iterable[Design]) -> pl.DataFrame:
+    """`exclusions`, in the order in which the designs have them."""
+    return table_frame(
+        "exclusions",
+        (
+            {"design_id": design.design_id, "number": number, **asdict(exclusion)}
+            for design in designs
+            for number, exclusion in enumerate(design.exclusions)
+        ),
+    )
+
+
+def design_tables(rows: Iterable[Mapping[str, Any]], designs: Sequence[Design]) -> dict[str, pl.DataFrame]:
+    """Rows of designs by table: `rows` are those of `design_row`, in any order."""
+    return {
+        "designs": design_rows(rows),
+        "design_files": file_rows(designs),
+        "exclusions": exclusion_rows(designs),
+    }
 
 
 def policy_rows(policies: Iterable[Policy], settings: Mapping[str, str] | None = None) -> pl.DataFrame:

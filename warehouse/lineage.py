@@ -20,6 +20,7 @@ from warehouse.schema import TABLES, Table
 SUMMARIES = {
     "designs": "name || ', ' || split || ', ' || n_lines || ' lines'",
     "design_files": "path || ' (' || role || ', ' || n_lines || ' lines)'",
+    "exclusions": "reason",
     "policies": "name || ' (' || engine || ')'",
     "prompts": "length(text) || ' characters'",
     "generations": "'sample ' || sample || ', ' || if(error = '', finish_reason, error)",

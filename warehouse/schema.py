@@ -126,6 +126,23 @@ TABLES: dict[str, Table] = {
             """,
         ),
         _table(
+            "exclusions",
+            "design_id number",
+            "keyed",
+            "Exclusions (waivers) of a design: points that nobody has to reach. A point is excluded when all that is"
+            " given fits. They never change coverage.",
+            """
+            design_id id -> designs  design
+            number int  0-based place among the design's exclusions; the first that fits says why
+            file text  glob of source files (* and ? are wildcards), empty for all
+            first_line int?  first line, null for all
+            last_line int?  last line, inclusive
+            instance text  glob of hierarchical paths (* and ? are wildcards), empty for all
+            metric text  metric, empty for all
+            reason text  why
+            """,
+        ),
+        _table(
             "rejected_designs",
             "name source reason",
             "scoped",

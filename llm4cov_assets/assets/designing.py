@@ -92,7 +92,7 @@ def analysed(work: Work, records: Sequence[DesignRecord]) -> tuple[dict[str, pl.
                     deterministic=r.deterministic,
                 )
             )
-    return {"designs": rows.design_rows(found), "design_files": rows.file_rows(accepted)}, rejected
+    return rows.design_tables(found, accepted), rejected
 
 
 def _rejected_rows(rejected: Sequence[Rejection]) -> pl.DataFrame:

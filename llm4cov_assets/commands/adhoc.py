@@ -93,7 +93,7 @@ def _described(home: Path, design: Design) -> dict[str, pl.DataFrame]:
     if not _known(home, design):
         keep(record, home, PARTITION)
     described = rows.design_row(design, split="adhoc", kind="imported", source=record.source, analysis=analysis)
-    return {"designs": rows.design_rows([described]), "design_files": rows.file_rows([design])}
+    return rows.design_tables([described], [design])
 
 
 def _write(home: Path, tables: Mapping[str, pl.DataFrame]) -> None:

@@ -325,7 +325,7 @@ def _publish() -> None:
 
 def _store(records: list[DesignRecord], batch: str, profile: str = "demo") -> None:
     """Rows of the designs and their files; elaboration that fails leaves the counts of the interface at 0."""
-    from llm4cov_assets.rows import design_row, design_rows, file_rows
+    from llm4cov_assets.rows import design_row, design_tables
     from sim.design import Design, DesignError
     from sim.elaborate import Analysis, analyse
 
@@ -351,7 +351,7 @@ def _store(records: list[DesignRecord], batch: str, profile: str = "demo") -> No
                     deterministic=r.deterministic,
                 )
             )
-    _write({"designs": design_rows(rows), "design_files": file_rows([r.design for r in records])}, batch, profile)
+    _write(design_tables(rows, [r.design for r in records]), batch, profile)
 
 
 def _store_rejections(rejected: list[Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from example_rows import Example, example
 from test_store import Provenance
@@ -47,9 +49,32 @@ def test_what_the_cache_saved(made: Made) -> None:
     ]
 
 
-def test_lines_that_no_policy_ever_hit(made: Made) -> None:
+def test_lines_that_no_simulation_ever_hit(made: Made) -> None:
     lines = {(r["design"], r["line"]) for r in answer(made[0], "never_hit")}
     assert lines == {("alu", 19), ("fifo", 19)} | {("uart", n) for n in range(11, 20)}
+
+
+def test_lines_that_were_never_hit_say_how_many_tried_and_whether_they_are_excluded(tmp_path: Path) -> None:
+    made = example()
+    [exclusion] = [row for row in made.rows["exclusions", None, "designs", "batch_0"] if "uart" in row["reason"]]
+    made.rows["exclusions", None, "designs", "batch_0"] += [
+        exclusion | {"number": 1, "first_line": 12, "last_line": 14, "reason": "second"},
+        exclusion | {"number": 2, "first_line": 14, "last_line": 15, "instance": "u?r*", "reason": "third"},
+        exclusion | {"number": 3, "first_line": None, "last_line": None, "instance": "u[a]rt", "reason": "nowhere"},
+        exclusion | {"number": 4, "first_line": None, "last_line": None, "metric": "fsm", "reason": "no such point"},
+    ]
+    store = Store(tmp_path)
+    made.write(store)
+    store.publish()
+    rows = {r["line"]: r for r in answer(store, "never_hit") if r["design"] == "uart"}
+    reasons = {12: "second", 13: "second", 14: "second", 15: "third"}
+    assert {line: row["excluded"] for line, row in rows.items()} == {n: reasons.get(n) for n in range(11, 20)}
+    with store.connect() as connection:
+        tried = connection.execute(
+            "select count(*) from simulations join designs using (design_id) join coverage_hits using (simulation_id) "
+            "where name = 'uart'"
+        ).fetchone()
+    assert {row["simulations"] for row in rows.values()} == {tried[0]} and tried[0] > 0
 
 
 def test_a_trajectory_step_by_step_with_what_changed_and_what_it_hit(made: Made) -> None:
