@@ -25,6 +25,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ _ETC = ("alternatives", "group", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "l
         "nsswitch.conf", "os-release", "passwd", "python3", "timezone",
         f"python{sys.version_info.major}.{sys.version_info.minor}")  # fmt: skip
 
+_KILL_S = 5.0  # after which those that still fork are left to the machine
 _FIRST_UID = 60100  # of a range that neither distributions nor systemd give to users
 _CPUS = "/sys/devices/system/cpu"  # numerical libraries ask it how many threads to start
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
@@ -143,15 +145,37 @@ class Plain:
 
 
 def kill_tree(pid: int) -> None:
-    """Kill a process and all below it: a sandbox puts programs between us and the one that was wrapped."""
+    """Kill a process and all below it: a sandbox puts programs between us and the one that was wrapped.
+
+    The process itself goes last: whatever its descendants fork meanwhile stays below it, where it is found.
+    """
+    deadline = time.monotonic() + _KILL_S
+    while (below := _descendants(pid)) and time.monotonic() < deadline:
+        for process in reversed(below):
+            _kill(process)
+        time.sleep(0.001)
+    _kill(pid)
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _descendants(pid: int) -> list[int]:
+    """All running processes below one."""
     found = [pid]
     for parent in found:
         with suppress(OSError):
             for task in Path(f"/proc/{parent}/task").iterdir():
                 found += map(int, (task / "children").read_text().split())
-    for process in reversed(found):
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
+    return [process for process in found[1:] if _runs(process)]
+
+
+def _runs(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
 
 
 @lru_cache(maxsize=1)
@@ -199,7 +223,7 @@ def find_sandbox(launcher: Callable[[], Path], wanted: str | None = None) -> San
     )
 
 
-def _tiers(launcher: Callable[[], Path], wanted: str | None) -> Iterator[Sandbox]:
+def _tiers(launcher: Callable[[], Path], wanted: str | None) -> Iterator[Bubblewrap | Landlock]:
     bubblewrap = shutil.which("bwrap")
     if bubblewrap and wanted in (None, Bubblewrap.name):
         yield Bubblewrap(bubblewrap)
@@ -213,7 +237,7 @@ def _tiers(launcher: Callable[[], Path], wanted: str | None) -> Iterator[Sandbox
 
 
 @lru_cache(maxsize=8)
-def _works(sandbox: Sandbox) -> bool:
+def _works(sandbox: Bubblewrap | Landlock) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         command = sandbox.wrap(["/bin/sh", "-c", "true"], writable=[Path(folder)])
         try:

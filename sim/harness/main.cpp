@@ -278,7 +278,7 @@ void run(const Command& c) {
     job.library = c.at(9);
     job.seed = std::atoi(c.at(10).c_str());
     job.argument = c.at(11);
-    job.quota = {job.cpu_s, number(c, 12), job.memory + record_capacity, number(c, 13) << 20, number(c, 14),
+    job.quota = {job.cpu_s, number(c, 12), job.memory, number(c, 13) << 20, number(c, 14),
                  job.folder.substr(0, job.folder.rfind('/'))};
 
     reset_record();

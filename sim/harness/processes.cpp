@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -138,9 +139,10 @@ void each_entry(const std::string& folder, Visit visit) {
     closedir(open);
 }
 
-std::vector<pid_t> descendants() {
+// Stops when it has found more than `enough`: where many multiply, this process hardly gets time to count.
+std::vector<pid_t> descendants(uint64_t enough) {
     std::vector<pid_t> found = children_of("thread-self");
-    for (size_t i = 0; i < found.size(); ++i) {
+    for (size_t i = 0; i < found.size() && found.size() <= enough; ++i) {
         const std::string process = std::to_string(found[i]);
         each_entry("/proc/" + process + "/task", [&](int, const char* task) {
             for (const pid_t child : children_of(process + "/task/" + task)) found.push_back(child);
@@ -182,23 +184,39 @@ public:
     const Used& before() const { return before_; }
 
     Excess look() {
-        const std::vector<pid_t> pids = descendants();
-        if (quota_.processes && pids.size() > quota_.processes) return Excess::processes;
+        const std::vector<pid_t> pids = count();
+        if (multiplied_) return Excess::processes;
         uint64_t threads = 0, kb = 0;
         double cpu = 0;
         for (const pid_t pid : pids) {
+            if (multiply()) return Excess::processes;
             const std::string status = contents("/proc/" + std::to_string(pid) + "/status");
             threads += field(status, "Threads");
             kb += private_kb(status);
             if (quota_.cpu_s) cpu += cpu_of(pid);
         }
         if (quota_.processes && threads > quota_.processes * threads_per_process) return Excess::processes;
-        if (quota_.cpu_s && cpu > static_cast<double>(quota_.cpu_s) + 1) return Excess::cpu;
+        if (quota_.cpu_s && cpu > static_cast<double>(quota_.cpu_s)) return Excess::cpu;
         if (quota_.memory && kb > allowed_kb() && proportional_kb(pids) > allowed_kb()) return Excess::memory;
+        if (multiplied_) return Excess::processes;
         return quota_.disk || quota_.files ? look_at_files(pids) : Excess::none;
     }
 
 private:
+    std::vector<pid_t> count() {
+        const uint64_t most = quota_.processes ? quota_.processes : UINT64_MAX;
+        std::vector<pid_t> pids = descendants(most);
+        counted_ = Clock::now();
+        multiplied_ = pids.size() > most;
+        return pids;
+    }
+
+    // Counts again after a while: what is read of a process waits for its memory map, which forking keeps locked.
+    bool multiply() {
+        if (Clock::now() - counted_ > milliseconds{10}) count();
+        return multiplied_;
+    }
+
     static constexpr int patience = 20;  // a child that was just forked hides until it has confined itself
 
     uint64_t allowed_kb() {
@@ -207,9 +225,10 @@ private:
     }
 
     // Forked processes share most pages: count each page once. This takes the kernel long, so only in doubt.
-    static uint64_t proportional_kb(const std::vector<pid_t>& pids) {
+    uint64_t proportional_kb(const std::vector<pid_t>& pids) {
         uint64_t sum = 0;
         for (const pid_t pid : pids) {
+            if (multiply()) return 0;
             const std::string process = "/proc/" + std::to_string(pid);
             const std::string rollup = contents(process + "/smaps_rollup");
             sum += rollup.empty() ? private_kb(contents(process + "/status"))
@@ -239,6 +258,7 @@ private:
         }
         std::set<std::pair<dev_t, ino_t>> seen;
         for (const pid_t pid : pids) {
+            if (multiply()) return Excess::processes;
             hidden = !add_deleted("/proc/" + std::to_string(pid), seen, used) || hidden;
         }
         hidden_ = hidden ? hidden_ + 1 : 0;
@@ -276,12 +296,15 @@ private:
     uint64_t own_kb_ = 0;
     dev_t device_ = 0;
     int hidden_ = 0;
+    Clock::time_point counted_;
+    bool multiplied_ = false;
 };
 
 }  // namespace
 
 void kill_descendants() {
-    for (int round = 0; round < 1000; ++round) {
+    const auto patience = Clock::now() + std::chrono::seconds{30};
+    for (useconds_t pause = 100; Clock::now() < patience; pause = std::min<useconds_t>(2 * pause, 10'000)) {
         if (alone) kill(-1, SIGKILL);  // at once: nobody can fork faster
         bool any = false;
         for (const pid_t pid : children_of("thread-self")) {
@@ -290,7 +313,7 @@ void kill_descendants() {
         }
         while (waitpid(-1, nullptr, WNOHANG) > 0) any = true;
         if (!any) return;
-        usleep(200);
+        usleep(pause);
     }
 }
 
