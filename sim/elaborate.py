@@ -125,8 +125,12 @@ class Analysis:
 
 
 def analyse(design: Design) -> Analysis:
-    """Elaborate the design. Raises DesignError when it has errors that leave nothing to analyse."""
-    return _analyse(_Key(design))
+    """Elaborate the design. Raises DesignError when it has errors that leave nothing to analyse, and when expressions
+    or blocks are nested hundreds deep."""
+    try:
+        return _analyse(_Key(design))
+    except RecursionError:
+        raise DesignError(f"{design.name}: nested too deeply to be analysed; break up long chains") from None
 
 
 class _Key:

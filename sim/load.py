@@ -13,6 +13,7 @@ from pyslang import ast, syntax
 from sim.design import Design, DesignError, Exclusion, SourceFile
 from sim.exclusions import EXCLUSIONS_FILE, fits_file, read_exclusions
 from sim.slang import Elaboration, compile_files, first_problem
+from sim.trial import is_suspicious, refuse_what_breaks_the_parser
 
 SOURCE_SUFFIXES = (".v", ".sv")
 HEADER_SUFFIXES = (".vh", ".svh")
@@ -33,6 +34,7 @@ def load_design(
     defines: Mapping[str, str] = {},
     include_dirs: Sequence[Path] = (),
     parameters: Mapping[str, str] = {},
+    survived: bool = False,
 ) -> Design:
     """Read the design at `path`: an RTL file, or a folder that is searched recursively.
 
@@ -43,6 +45,8 @@ def load_design(
     packages before their users. The top module is the only module that nobody instantiates, else the one named like
     the file or folder.
 
+    Files that could break the parser are read by a child process first, unless they `survived` that already.
+
     Raises DesignError, one line that names file, line and mend: nothing at `path`, no RTL there, RTL that does not
     parse, a module that nobody defines, no top or several, a design.toml that cannot be understood.
     """
@@ -51,7 +55,12 @@ def load_design(
         raise DesignError(f"{path}: no such file or folder; name an RTL file (*.v, *.sv) or a folder with RTL")
     found = _find(path)
     _refuse_file_names([*found.sources, *found.includes], found.root)
-    order = _compile_order(found.sources, found, {**found.defines, **defines})
+    if not survived and is_suspicious([*found.sources, *found.includes]):
+        refuse_what_breaks_the_parser(
+            path, name=name, top=top, defines=dict(defines), include_dirs=list(include_dirs),
+            parameters=dict(parameters),
+        )  # fmt: skip
+    order = compile_order(found.sources, found.includes, found.include_dirs, {**found.defines, **defines})
     external = _external_includes(order, found, [Path(folder) for folder in include_dirs])
     includes = tuple(sorted([*found.includes, *external.files], key=lambda f: f.path))
     folders = tuple(dict.fromkeys([*found.include_dirs, *external.folders]))
@@ -234,8 +243,13 @@ def _listed(path: Path, patterns: Sequence[Any]) -> list[Path]:
     return list(listed)
 
 
-def _compile_order(sources: Sequence[SourceFile], found: _Found, defines: Mapping[str, str]) -> tuple[SourceFile, ...]:
-    """Packages before the files that use them, files of macros alone first, otherwise the given order."""
+def compile_order(
+    sources: Sequence[SourceFile], includes: list[SourceFile], include_dirs: list[str], defines: Mapping[str, str]
+) -> tuple[SourceFile, ...]:
+    """Packages before the files that use them, files of macros alone first, otherwise the given order.
+
+    A source that another one includes is moved to `includes`, and its folder to `include_dirs`.
+    """
     if len(sources) == 1:
         return tuple(sources)
     definers: dict[str, str] = {}
@@ -243,7 +257,7 @@ def _compile_order(sources: Sequence[SourceFile], found: _Found, defines: Mappin
     included: set[str] = set()
     macros_only: set[str] = set()
     for source in sources:
-        unit = compile_files([source], found.includes, found.include_dirs, defines.items())
+        unit = compile_files([source], includes, include_dirs, defines.items())
         included |= {PurePosixPath(d.path).name for d in unit.tree.getIncludeDirectives()}
         names = _Packages(unit)
         definers.update(dict.fromkeys(names.defined, source.path))
@@ -253,8 +267,8 @@ def _compile_order(sources: Sequence[SourceFile], found: _Found, defines: Mappin
     by_path = {source.path: source for source in sources}
     for path in [p for p in by_path if PurePosixPath(p).name in included and len(included) > 0]:
         # a source that another one includes would be compiled twice
-        found.includes.append(by_path.pop(path))
-        found.include_dirs.append(PurePosixPath(path).parent.as_posix())
+        includes.append(by_path.pop(path))
+        include_dirs.append(PurePosixPath(path).parent.as_posix())
     ordered: dict[str, SourceFile] = {}
     open_paths: set[str] = set()
 
