@@ -56,7 +56,7 @@ WAVES_FLAGS = ("--trace",)
 _ERROR = re.compile(
     r"^%Error(?:-[A-Z0-9]+)?: (?:(?P<file>[^\s:]+):(?P<line>\d+):(?:\d+:)? )?(?P<message>.*)$", re.MULTILINE
 )
-_INTERNAL = re.compile(r"Internal Error|Unsupported: .*coverage")
+_INTERNAL = re.compile(r"Internal Error|Unsupported: .*coverage|Invalid option: --coverage")
 _DETAILS = "\n"  # between a reason and the output it comes from
 _CONSEQUENCE = "fatal error may be caused by the earlier error"  # Verilator's own word for it
 
@@ -317,7 +317,8 @@ class _Compilation:
     def _compile(self) -> str | None:
         """Compile the generated files, with the harness's precompiled header before them, and link them.
 
-        Returns None, or the first error: Verilator may generate what is not C++ (toggles of an event, for instance).
+        Returns None, or the first error: Verilator may generate what is not C++ (for the toggles of a port of type
+        `event`, for instance).
         """
         units = self._units()
         with ThreadPoolExecutor(min(len(units), _COMPILERS)) as pool:
