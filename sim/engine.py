@@ -21,9 +21,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from sim.build import PROBE_EVALUATIONS, Build, Inspection
+from sim.checker import Checker
+from sim.design import Design
 from sim.sandbox import kill_tree
 from sim.simulation import Limits
 from sim.toolchain import Toolchain, ToolError
+from sim.violations import Violation
 
 HARNESS_LOG = "harness.log"
 LOG_BYTES = 64 << 10  # of the end of a log that is kept
@@ -119,6 +122,7 @@ class Engine:
         self._model: Path | None = None
         self._buffer = b""
         self._stopped = False
+        self._checker: Checker | None = None
 
     def inspect(self, model: Path) -> Inspection:
         """Load a freshly compiled model, list its points and find out whether it is deterministic.
@@ -131,6 +135,13 @@ class Engine:
         deterministic = self._ask("probe", str(PROBE_EVALUATIONS))["deterministic"]
         self.release()  # the folder of the model is about to be renamed
         return Inspection(file.read_bytes(), deterministic)
+
+    def check(self, text: str, design: Design) -> tuple[Violation, ...]:
+        """What a SystemVerilog testbench does that testbenches must not do. Raises ToolError."""
+        if self._stopped:
+            raise EngineStopped
+        self._checker = self._checker or Checker(self._tools.sandbox)
+        return self._checker.check(text, design)
 
     def run(
         self, build: Build, testbench: str | Path, *, limits: Limits, seed: int, keep_record: bool = False
@@ -223,6 +234,8 @@ class Engine:
     def close(self) -> None:
         """End the process and remove its folder."""
         self._stop()
+        if self._checker is not None:
+            self._checker.close()
         remove(self._folder)
 
     def _open(self, model: Path) -> None:

@@ -217,7 +217,7 @@ class Simulator(AbstractContextManager["Simulator"]):
 
     def _record(self, engine: Engine, design: Design, testbench: Testbench, limits: Limits, seed: int) -> bytes:
         build = self._build(design, engine)
-        with prepared(self.toolchain, design, build, testbench) as ready:
+        with prepared(self.toolchain, design, build, testbench, engine.check) as ready:
             if ready.program is None:
                 raise ToolError(ready.log)
             return engine.run(build, ready.program, limits=limits, seed=seed, keep_record=True).record
@@ -277,7 +277,7 @@ class Simulator(AbstractContextManager["Simulator"]):
     ) -> Simulation:
         """Run one testbench, once more if the first try ended in a way that may be the machine's fault."""
         outcome: Outcome | None = None
-        with prepared(self.toolchain, task.design, build, testbench) as ready:
+        with prepared(self.toolchain, task.design, build, testbench, engine.check) as ready:
             status, log = ready.status, ready.log
             for attempt in (1, 2) if ready.program is not None else ():
                 outcome, status, log = self._try(engine, build, ready, testbench, task)

@@ -5,12 +5,14 @@ inputs go to the design's one coverage build, which runs in the same process (si
 outputs come back. So a testbench compiles in a second whatever the size of the design, both languages share points
 and denominators, and there is nothing inside the stand-in that a testbench could reach.
 
-When the call is made follows from how Verilator schedules clocked logic, of which it is a piece: after the assignments
-of the active region, before the nonblocking ones take effect; outputs change with the nonblocking ones.
+When the inputs are taken decides races. Verilator runs clocked logic after the assignments of the active region and
+before nonblocking ones take effect: a nonblocking assignment of all inputs takes them at that point, and the call
+follows at once.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -58,7 +60,7 @@ def stub(design: Design, *, delays: bool) -> str:
     body = elaborate(design).compilation.getRoot().topInstances[0].body
     # the compiled design lists its ports by name; the vectors are the memory of one after another
     ports = [_port(p) for p in body.portList]
-    inputs, outputs = (sorted((p for p in ports if p.direction == d), key=lambda p: p.name.encode())
+    inputs, outputs = (sorted((p for p in ports if p.direction == d), key=_order)
                        for d in ("input", "output"))  # fmt: skip
     n_in, n_out = (max(1, sum(p.size * len(p.elements) for p in group)) for group in (inputs, outputs))
     if 8 * max(n_in, n_out) > _MOST_BITS:
@@ -74,25 +76,21 @@ def stub(design: Design, *, delays: bool) -> str:
         f"  bit [{8 * n_in - 1}:0] llm4cov_inputs;",
         f"  bit [{8 * n_out - 1}:0] llm4cov_outputs;",
         "  longint unsigned llm4cov_delay;",
+        "  int unsigned llm4cov_steps, llm4cov_wake;",
         "  bit llm4cov_go;",
-        f"  assign llm4cov_inputs = {_concatenation(inputs)};",
         "  initial #0 llm4cov_go = ~llm4cov_go;",
-        "  int unsigned llm4cov_steps;",
-        "  always @(llm4cov_inputs, llm4cov_go) begin",
+        f"  always @({', '.join([*_values(inputs), 'llm4cov_go'])}) begin",
+        f"    llm4cov_inputs <= {_concatenation(inputs)};",
+        "    llm4cov_steps <= llm4cov_steps + 1;",
+        "  end",
+        "  always @(llm4cov_steps) begin",
         f"    {STEP}(llm4cov_inputs, llm4cov_outputs, llm4cov_delay);",
-        "    llm4cov_steps = llm4cov_steps + 1;",
         *(f"    {line}" for line in _assignments(outputs)),
+        *(["    if (llm4cov_delay != 0) llm4cov_wake <= #(llm4cov_delay) llm4cov_steps;"] if delays else []),
         "  end",
     ]
     if delays:  # of several waits only the one of the last step counts
-        lines += [
-            "  always @(llm4cov_steps) if (llm4cov_delay != 0) fork",
-            "    begin",
-            "      automatic int unsigned n = llm4cov_steps;",
-            "      #(llm4cov_delay) if (n == llm4cov_steps) llm4cov_go = ~llm4cov_go;",
-            "    end",
-            "  join_none",
-        ]
+        lines.append("  always @(llm4cov_wake) if (llm4cov_wake == llm4cov_steps) llm4cov_go = ~llm4cov_go;")
     return "\n".join([*lines, "endmodule", "`end_keywords", "`resetall", ""])
 
 
@@ -148,8 +146,18 @@ def _port(symbol: ast.Symbol) -> _Port:
     return _Port(symbol.name, direction, f"{direction} logic{sign}{packed} {name}{unpacked}", tuple(elements), width)
 
 
+def _order(port: _Port) -> bytes:
+    """The compiled design lists its ports by name, and names that need it in their escaped form."""
+    simple = re.fullmatch(r"[A-Za-z_][\w$]*", port.name, re.ASCII)
+    return (port.name if simple else f"\\{port.name} ").encode()
+
+
 def _not_driven(port: str, what: str) -> Unsupported:
     return Unsupported(f"port {port} of the top is {what}, which a SystemVerilog testbench cannot drive: use cocotb")
+
+
+def _values(ports: list[_Port]) -> Iterator[str]:
+    return (f"\\{port.name} {element}" for port in ports for element in port.elements)
 
 
 def _concatenation(ports: list[_Port]) -> str:
@@ -166,7 +174,7 @@ def _assignments(ports: list[_Port]) -> Iterator[str]:
     at = 0
     for port in ports:
         for element in port.elements:
-            yield f"\\{port.name} {element} <= llm4cov_outputs[{at + port.width - 1}:{at}];"
+            yield f"\\{port.name} {element} = llm4cov_outputs[{at + port.width - 1}:{at}];"
             at += 8 * port.size
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from sim.design import Design
 from sim.simulation import Testbench
 from sim.stub import Unsupported, shared_text, stub
 from sim.toolchain import Finished, Toolchain
+from sim.violations import Violation, place
 
 FILE = "testbench.sv"
 STAND_IN_VERSION = 1
@@ -33,6 +34,9 @@ _ERROR = re.compile(r"^%Error(?P<code>-[A-Z0-9]+)?: ", re.MULTILINE)
 _LEFT_OUT = re.compile(
     r"^%Warning-(?:COVERIGN|CONSTRAINTIGN|RANDC|UNSUPPORTED|ASSERTIGN)[^\n]*(?:\n(?!%)[^\n]*)*", re.MULTILINE
 )
+
+
+Check = Callable[[str, Design], tuple[Violation, ...]]
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,14 @@ class Prepared:
 
 
 @contextmanager
-def prepared(tools: Toolchain, design: Design, build: Build, testbench: Testbench) -> Iterator[Prepared]:
+def prepared(tools: Toolchain, design: Design, build: Build, testbench: Testbench, check: Check) -> Iterator[Prepared]:
     """Make a testbench ready; what was made for it is there until the block ends. Raises ToolError and OSError."""
     if testbench.language == "cocotb":
         yield Prepared(testbench.text)
+        return
+    if found := check(testbench.text, design):
+        status = "resource_limit" if found[0].rule == "resource" else "policy_violation"
+        yield Prepared(None, status, "\n".join(_told(v, testbench.text) for v in found))
         return
     work = Path(tempfile.mkdtemp(prefix="testbench.", dir=tools.builds))
     try:
@@ -62,6 +70,12 @@ def prepared(tools: Toolchain, design: Design, build: Build, testbench: Testbenc
         yield _compile(tools, design, build, testbench.text, work)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _told(violation: Violation, text: str) -> str:
+    """As Verilator tells its errors, so that people and feedback find the line."""
+    file, line = place(text, violation.line)
+    return f"%Error: {file or FILE}:{line}: {violation.message}\n{line:5} | {violation.source}"
 
 
 def _compile(tools: Toolchain, design: Design, build: Build, text: str, work: Path) -> Prepared:

@@ -16,7 +16,7 @@ from llm4cov_assets.errors import UserError
 
 if TYPE_CHECKING:
     from sim.design import Design
-    from sim.simulation import Language, Limits, Simulation, Testbench
+    from sim.simulation import Limits, Simulation, Testbench
     from sim.simulator import Simulator
 
 DesignArgument = Annotated[str, typer.Argument(metavar="DESIGN", help="name in the warehouse, folder or RTL file")]
@@ -43,7 +43,7 @@ def mount(app: typer.Typer) -> None:
 def simulate(
     design: DesignArgument,
     testbench: Annotated[
-        Path, typer.Argument(metavar="TESTBENCH", help="cocotb (.py) or SystemVerilog (.sv, .v) file")
+        Path, typer.Argument(metavar="TESTBENCH", help="cocotb (.py) or SystemVerilog (.sv, .v; also a folder) file")
     ],
     timeout: Annotated[float | None, typer.Option(help="wall-clock limit of the run, s (the build has none)")] = None,
     seed: Annotated[int, typer.Option(min=-(2**63), max=2**63 - 1, help="random seed of the simulation")] = 0,
@@ -276,21 +276,12 @@ def _make_folder(out: Path) -> None:
         raise UserError(f"--out {out}: {error.strerror or error}; name a folder that can be written") from error
 
 
-_LANGUAGES: dict[str, Language] = {".py": "cocotb", ".sv": "systemverilog", ".v": "systemverilog"}
-
-
 def _read_testbench(path: Path, language: str | None) -> Testbench:
-    from sim.simulation import Testbench
+    from sim.reading import TestbenchError, read_testbench
 
     if language not in (None, "cocotb", "systemverilog"):
         raise UserError(f"--language {language}: must be cocotb or systemverilog")
-    chosen = language or _LANGUAGES.get(path.suffix)
-    if chosen is None:
-        raise UserError(f"{path}: cannot tell the language by the name; add --language cocotb or systemverilog")
     try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 text (byte {error.start}); a testbench is one text file") from error
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}; name a testbench file (.py or .sv)") from error
-    return Testbench(text, "cocotb" if chosen == "cocotb" else "systemverilog")
+        return read_testbench(path, language)  # type: ignore[arg-type]  # checked above
+    except TestbenchError as error:
+        raise UserError(str(error)) from None
