@@ -26,6 +26,7 @@ from sim.coverage import CoverageData, Points, parse_coverage, uncovered
 from sim.design import Design
 from sim.identity import content_id
 from sim.ports import unusable_port
+from sim.probe import with_named_resets
 from sim.simulation import UncoveredItem
 from sim.slang import elaborate
 from sim.toolchain import Finished, Toolchain, ToolError, locked
@@ -157,7 +158,7 @@ class Builder:
         key = (design.rtl_id, waves, fsm)
         if key not in self._ids:
             tools = self.toolchain
-            metrics = FSM_FLAGS if fsm else (METRIC_FLAGS, LADDER, INSTRUMENT_CPU_S)
+            metrics = ("named resets", FSM_FLAGS) if fsm else (METRIC_FLAGS, LADDER, INSTRUMENT_CPU_S)
             flags = (*FLAGS, OPTIMISATION, metrics, *(WAVES_FLAGS if waves else ()))
             self._ids[key] = content_id("build", design.rtl_id, tools.simulator, flags, tools.harness_id)
         return self._ids[key]
@@ -239,8 +240,10 @@ class _Compilation:
         problem = unusable_port(elaborate(self.design))
         if problem:
             raise BuildError("design_error", problem)
-        self.design.write_to(self.work / "src")
+        examined = with_named_resets(self.design) if self.fsm else self.design
+        examined.write_to(self.work / "src")
         unavailable = self._make()
+        self.design.write_to(self.work / "src")  # what people see of it
         try:
             seen = inspect(self.work / "model.so")
         except ToolError as error:

@@ -204,9 +204,8 @@ MACHINE = """\
 module machine(input logic clk, input logic rst_n, input logic en, input logic [1:0] mode, output logic busy);
   typedef enum logic [1:0] {IDLE, RUN, DONE} state_t;
   state_t state;
-  wire reset = !rst_n;
-  always_ff @(posedge clk)
-    if (reset) state <= IDLE;
+  always_ff @(posedge clk or negedge rst_n)
+    if (!rst_n) state <= IDLE;
     else case (state)
       IDLE: if (mode == 1) state <= RUN;
       RUN: state <= mode == 2 ? DONE : IDLE;
@@ -218,6 +217,7 @@ endmodule
 
 
 def test_probe_has_the_points_of_state_machines_alone(simulator):
+    """Also of those with an active-low reset, where Verilator finds none by itself."""
     subject = design(MACHINE, "machine")
     bench = test_body("dut.mode.value = 1", "await ClockCycles(dut.clk, 3)")
 
@@ -228,7 +228,8 @@ def test_probe_has_the_points_of_state_machines_alone(simulator):
     build, outcome = simulator._pool.call(probe)
     hit = {build.points[i].what for i in indices(build.hits(outcome.counters))}
     assert {p.metric for p in build.points} == {"fsm"} and build.build_id != simulator.build(subject).build_id
-    assert {p.instance for p in build.points} == {"machine"}
+    assert {(p.instance, p.file) for p in build.points} == {("machine", "machine.sv")}
+    assert all(p.source in MACHINE for p in build.points)
     assert any("RUN" in what for what in hit) and not any("DONE" in what for what in hit)
 
 
