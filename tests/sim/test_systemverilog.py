@@ -249,7 +249,7 @@ endmodule
 """
     r = simulate(simulator, delays, text)
     assert r.status == "passed", r.log
-    assert r.coverage.toggle == 1.0
+    assert r.coverage.line == 1.0
 
 
 @pytest.mark.parametrize(
