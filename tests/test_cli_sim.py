@@ -242,6 +242,44 @@ def test_waves_are_written_beside_the_result(folder):
     assert "$var" in (folder / "counter.vcd").read_text()
 
 
+@pytest.mark.slow
+def test_coverage_is_written_for_other_tools_and_shown_by_file(folder):
+    (folder / "pair").mkdir()
+    (folder / "pair" / "leaf.sv").write_text(COUNTER.replace("module counter", "module leaf"))
+    ports = "input logic clk, input logic rst_n, input logic en, output logic [1:0] n, output logic full"
+    (folder / "pair" / "pair.sv").write_text(f"module pair({ports});\n  leaf u(.*);\nendmodule\n")
+    done = llm4cov(folder, "sim", "pair", "passing.py", "--json", "--lcov", "pair.info", "--dat", "pair.dat")
+    result = one_object(done)
+    assert [row["path"] for row in result["files"]] == ["leaf.sv", "pair.sv"]
+    assert (folder / "pair.info").read_text().count("SF:") >= 1
+    assert (folder / "pair.dat").read_text().count("\nC '") == sum(total for _, total in result["points"].values())
+    assert "pair.sv" in llm4cov(folder, "sim", "pair", "passing.py").stdout
+    broken = llm4cov(folder, "sim", "pair", "broken.py", "--lcov", "none.info")
+    assert "none.info: not written" in broken.stderr and not (folder / "none.info").exists()
+
+
+@pytest.mark.slow
+def test_exclusions_are_shown_beside_a_score_that_they_do_not_change(folder):
+    (folder / "waived").mkdir()
+    (folder / "waived" / "waived.sv").write_text(COUNTER.replace("module counter", "module waived"))
+    before = one_object(llm4cov(folder, "sim", "waived", "failing.py", "--json"))
+    tables = '[[exclude]]\nmetric = "toggle"\nreason = "not wanted"\n[[exclude]]\nfile = "gone.sv"\nreason = "old"\n'
+    (folder / "waived" / "exclusions.toml").write_text(tables)
+    after = one_object(llm4cov(folder, "sim", "waived", "failing.py", "--json"))
+    assert after["cached"] and after["coverage"] == before["coverage"] and after["points"] == before["points"]
+    assert {item["metric"] for item in after["excluded"]} == {"toggle"}
+    assert after["coverage_without_excluded"]["toggle"] is None
+    assert after["stale_exclusions"] == ["every metric of gone.sv"]
+    shown = llm4cov(folder, "sim", "waived", "failing.py").stdout
+    assert "not wanted" in shown and "stale exclusion" in shown
+    llm4cov(folder, "warehouse", "publish")
+    found = json.loads(llm4cov(folder, "sql", "select reason from exclusions order by number", "--json").stdout)
+    assert found == [{"reason": "not wanted"}, {"reason": "old"}]
+    (folder / "waived" / "exclusions.toml").write_text("[[exclude]]\nmetric = 'line'\n")
+    refused = llm4cov(folder, "sim", "waived", "failing.py")
+    assert refused.returncode == 2 and "exclusions.toml:1: an exclusion needs a reason" in refused.stderr
+
+
 def test_cache_counts_what_is_stored(folder):
     counted = one_object(llm4cov(folder, "cache", "--json"))
     assert set(counted) >= {"home", "simulations", "builds", "checkpoints"}

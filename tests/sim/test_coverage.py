@@ -15,12 +15,15 @@ from sim.coverage import (
     CoverageError,
     bitset,
     difference,
+    files,
+    gain,
     indices,
     parse_coverage,
     popcount,
     summarise,
     uncovered,
     union,
+    without,
 )
 from sim.simulation import CoveragePoint
 
@@ -138,6 +141,34 @@ def test_overall_is_the_mean_of_the_four_metrics_and_functional_stands_beside_it
     assert sum(hit for hit, _ in totals.values()) == popcount(data.hits)
     assert [i["path"] for i in instances] == ["top", "top.g[0].u0", "top.u1"]
     assert instances[0]["line"] is None and instances[0]["overall"] == instances[0]["toggle"]
+
+
+def test_the_rows_of_the_files_add_up_to_the_whole(data):
+    rows = {row["path"]: row for row in files(data.points, data.hits)}
+    assert list(rows) == ["rtl/leaf.sv", "rtl/top.sv"]
+    coverage, totals, instances = summarise(data.points, data.hits)
+    for metric, (hit, total) in totals.items():
+        counted = [row["points"].get(metric, (0, 0)) for row in rows.values()]
+        assert (sum(h for h, _ in counted), sum(t for _, t in counted)) == (hit, total)
+    assert rows["rtl/leaf.sv"]["branch"] == coverage.branch and rows["rtl/top.sv"]["branch"] is None
+    assert rows["rtl/top.sv"]["toggle"] == instances[0]["toggle"], "one instance, one file"
+
+
+def test_what_is_left_out_leaves_the_denominator_whether_hit_or_not(data):
+    leaf = bitset(int(p.file == "rtl/leaf.sv") for p in data.points)
+    [_, top] = files(data.points, data.hits)
+    coverage, totals = without(data.points, data.hits, leaf)
+    assert totals == top["points"] and coverage.overall == top["overall"] and coverage.branch is None
+    assert without(data.points, data.hits, b"") == summarise(data.points, data.hits)[:2]
+    assert without(data.points, data.hits, b"\xff" * len(data.points))[0].overall is None
+
+
+def test_gain_counts_new_and_lost_points_by_metric(data):
+    totals = summarise(data.points, data.hits)[1]
+    assert gain(data.points, b"", data.hits) == {m: (hit, 0) for m, (hit, _) in totals.items()}
+    toggles = bitset(int(p.metric == "toggle") for p in data.points)
+    found = gain(data.points, data.hits, difference(data.hits, toggles))
+    assert found["toggle"] == (0, totals["toggle"][0]) and found["line"] == (0, 0)
 
 
 def test_uncovered_are_the_points_without_a_hit(data):

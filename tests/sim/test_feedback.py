@@ -154,3 +154,10 @@ def test_feedback_never_exceeds_its_limit(status, uncovered, log, limit):
     text = feedback(status, COVERAGE, POINTS, uncovered, log=log, limit=limit)
     assert len(text) <= limit
     assert text == feedback(status, COVERAGE, POINTS, uncovered, log=log, limit=limit)
+
+
+def test_points_that_are_excluded_are_counted_but_not_listed():
+    text = feedback("passed", COVERAGE, POINTS, [item(4, "if")], excluded=3)
+    assert "not to be reached: 3 uncovered points\nuncovered, most useful first:\ntop.sv:4" in text
+    assert "excluded" not in feedback("passed", COVERAGE, POINTS, [item(4, "if")])
+    assert feedback("passed", COVERAGE, POINTS, [], excluded=3).endswith("3 uncovered points")

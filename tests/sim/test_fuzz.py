@@ -180,7 +180,7 @@ def read_claims(path: Path) -> None:
             line.encode()
 
 
-@fuzz(300)
+@fuzz(200)
 @given(
     st.one_of(st.binary(max_size=300), st.one_of(claims, json_values).map(dumps), mutated([HONEST], [b"1e999", b"["]))
 )
@@ -404,7 +404,7 @@ def test_any_rtl_is_a_design_or_refused(loader: Loader, rtl: bytes, header: byte
     load(loader, {"box.sv": rtl, "w.svh": header})
 
 
-@fuzz(60)
+@fuzz(40)
 @given(st.lists(mutated(RTL, WORDS), min_size=2, max_size=3))
 def test_any_files_of_rtl_together_are_a_design_or_refused(loader: Loader, files: list[bytes]) -> None:
     load(loader, {f"f{i}.sv": content for i, content in enumerate(files)})

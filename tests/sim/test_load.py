@@ -162,6 +162,17 @@ def test_errors_name_the_place_and_the_mend(tmp_path: Path) -> None:
         ("top = 3\n", "top has the wrong type"),
         ('sources = ["*.vhd"]\n', "no such file is there"),
         ('spec = "none.md"\n', "which is not a file"),
+        ('spec = "/etc/hostname"\n', "which is not a file in there"),
+        ('spec = "../box/leaf.sv"\n', "which is not a file in there"),
+        ('sources = ["/etc/*"]\n', "name files below the design's folder"),
+        ('sources = ["../*"]\n', "name files below the design's folder"),
+        ('sources = [""]\n', "name files below the design's folder"),
+        ("sources = [3]\n", "name files below the design's folder"),
+        ("include_dirs = [3]\n", "which is not a folder"),
+        ("[parameters]\nW = " + "9" * 5000 + "\n", "not valid TOML"),
+        ("name = " + "[" * 5000 + "\n", "nested too deeply"),
+        ("[targets]\nline = nan\n", "targets.line must be a number between 0 and 1"),
+        ("[targets]\nline = 90\n", "targets.line must be a number between 0 and 1"),
         ('[targets]\nline = "high"\n', "targets.line must be a number"),
     ],
 )
@@ -216,3 +227,20 @@ def test_a_folder_whose_name_is_no_text_is_refused(tmp_path: Path, name: bytes) 
     assert "rename it" in refusal(place)
     (place / "design.toml").write_text('name = "leaf"\n')
     assert load_design(place).name == "leaf"
+
+
+def test_settings_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = folder(tmp_path, leaf_sv=LEAF)
+    (path / "design.toml").write_bytes(b'name = "\xe9"\n')
+    assert "design.toml: not UTF-8 text (byte 8)" in refusal(path)
+
+
+@pytest.mark.slow
+def test_a_design_that_breaks_the_parser_is_refused_and_others_of_that_look_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "leaf.sv"
+    for terms, readable in ((15_000, True), (200_000, False)):
+        path.write_text("module leaf(input a, output b); assign b = a" + "+a" * terms + "; endmodule\n")
+        if readable:
+            assert load_design(path).top == "leaf"
+        else:
+            assert "break up long expressions" in refusal(path)
