@@ -53,7 +53,9 @@ def simulate(
     lcov: Annotated[
         Path | None, typer.Option(help="write lines and branches as an LCOV tracefile, for genhtml")
     ] = None,
-    dat: Annotated[Path | None, typer.Option(help="write a coverage.dat, for verilator_coverage --annotate-min 1")] = None,
+    dat: Annotated[
+        Path | None, typer.Option(help="write a coverage.dat for verilator_coverage --annotate-min 1")
+    ] = None,
     language: Annotated[str | None, typer.Option(help="cocotb or systemverilog; by the file's name")] = None,
     top: TopOption = None,
     define: DefineOption = None,
