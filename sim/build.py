@@ -29,7 +29,7 @@ from sim.ports import unusable_port
 from sim.probe import with_named_resets
 from sim.simulation import UncoveredItem
 from sim.slang import elaborate
-from sim.toolchain import Finished, Toolchain, ToolError, locked
+from sim.toolchain import TOOL_CPU_S, TOOL_MEMORY_MB, Finished, Toolchain, ToolError, locked
 
 FLAGS = ("--cc", "--prefix", "Vtop", "--vpi", "--public-flat-rw", "--x-assign", "0", "--x-initial", "0",
          "-Wno-fatal", "-Werror-MODDUP", "--quiet-stats")  # fmt: skip
@@ -45,7 +45,6 @@ FSM_REASON = "not measured: Verilator's FSM coverage stops on many real designs"
 LADDER: tuple[tuple[str, ...], ...] = (
     (), ("expression",), ("toggle",), ("expression", "toggle"), ("expression", "toggle", "line"), tuple(METRIC_FLAGS)
 )  # fmt: skip
-BUILD_TIMEOUT_S = 600.0
 # Instrumenting an xor of n terms that repeat takes time exponential in n. CPU time, so that the points of a design do
 # not depend on how busy the machine was; ibex takes 2.3 s.
 INSTRUMENT_CPU_S = 120
@@ -300,20 +299,21 @@ class _Compilation:
             return None
         if metrics and finished.cpu_s > 0.9 * INSTRUMENT_CPU_S:  # the kernel counts in ticks
             return f"it did not finish within {INSTRUMENT_CPU_S} s of CPU time"
-        if finished.timed_out:
-            raise BuildError("tool_error", f"Verilator did not finish within {BUILD_TIMEOUT_S:.0f} s")
+        if finished.limited and not metrics:
+            limits = f"{TOOL_CPU_S} s of CPU time and {TOOL_MEMORY_MB >> 10} GiB of memory"
+            raise BuildError("tool_error", f"Verilator did not finish within {limits}")
         error = _design_error(finished.output, design)
         first = error.partition("\n")[0][:300]
-        if finished.returncode < 0 or finished.returncode > 128:  # the sandbox adds the signal to 128
-            return f"it was ended by signal {abs(finished.returncode) % 128}: {first}"
+        if finished.signal:
+            return f"it was ended by signal {finished.signal}: {first}"
         if _INTERNAL.search(finished.output) and _CONSEQUENCE not in finished.output:
             return first
         raise BuildError("design_error", error)
 
     def _verilator(self, command: Sequence[str | Path], instrumented: bool) -> Finished:
         shutil.rmtree(self.work / "obj", ignore_errors=True)
-        limit = INSTRUMENT_CPU_S if instrumented else None
-        finished = self.tools.verilate(*command, cwd=self.work / "src", timeout_s=BUILD_TIMEOUT_S, cpu_s=limit)
+        limit = INSTRUMENT_CPU_S if instrumented else TOOL_CPU_S
+        finished = self.tools.verilate(*command, cwd=self.work / "src", cpu_s=limit)
         self.cpu_s += finished.cpu_s
         return finished
 

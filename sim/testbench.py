@@ -18,7 +18,7 @@ from sim.build import Build
 from sim.design import Design
 from sim.simulation import Testbench
 from sim.stub import Unsupported, shared_text, stub
-from sim.toolchain import Finished, Toolchain
+from sim.toolchain import TOOL_MEMORY_MB, Finished, Toolchain
 from sim.violations import Violation, place
 
 FILE = "testbench.sv"
@@ -27,8 +27,8 @@ STAND_IN_VERSION = 1
 
 FLAGS = ("--cc", "--prefix", "Vbench", "--timing", "--timescale", "1ns/1ps", "--x-assign", "0", "--x-initial", "0",
          "--assert", "-Wno-fatal", "--quiet-stats", "-Wno-MULTITOP", "-Wno-DECLFILENAME")  # fmt: skip
-VERILATE_S = 30.0
-"""Seconds after which Verilator is stopped: an ordinary testbench takes a tenth of one."""
+CPU_S = 60
+"""Seconds of CPU that Verilator and the compiler may take each; an ordinary testbench takes one for both."""
 
 _ERROR = re.compile(r"^%Error(?P<code>-[A-Z0-9]+)?: ", re.MULTILINE)
 _LEFT_OUT = re.compile(
@@ -87,13 +87,15 @@ def _compile(tools: Toolchain, design: Design, build: Build, text: str, work: Pa
     defines = [f"-D{name}={value}" if value else f"-D{name}" for name, value in design.defines]
     verilated = tools.verilate(
         *FLAGS, "--Mdir", "../obj", *includes, *defines, "stand_in.sv", "design.sv", FILE,
-        cwd=work / "src", timeout_s=VERILATE_S,
+        cwd=work / "src", cpu_s=CPU_S,
     )  # fmt: skip
     if verilated.returncode != 0:
         return _failed(verilated)
     notes = "\n".join(m.group() for m in _LEFT_OUT.finditer(verilated.output))
     built = _link(tools, work)
     cpu_s = verilated.cpu_s + built.cpu_s
+    if built.limited:
+        return replace(_beyond_limits(built), notes=notes, cpu_s=cpu_s)
     if built.returncode != 0:
         why = "the code that Verilator makes of this testbench does not compile:\n"
         return Prepared(None, "unsupported", why + built.output.strip()[-4000:], notes, cpu_s)
@@ -117,7 +119,16 @@ def _link(tools: Toolchain, work: Path) -> Finished:
     includes = [f'#include "{path.name}"\n' for path in sorted(obj.glob("Vbench*.cpp"))]
     (obj / "all.cpp").write_text("".join(includes) + f'#include "{folder}/model.cpp"\n')
     compiled = tools.compile(
-        "-DLLM4COV_CLASS=Vbench", "-I.", "-include", folder / "model.h", "-c", "all.cpp", "-o", "all.o", cwd=obj
+        "-DLLM4COV_CLASS=Vbench",
+        "-I.",
+        "-include",
+        folder / "model.h",
+        "-c",
+        "all.cpp",
+        "-o",
+        "all.o",
+        cwd=obj,
+        cpu_s=CPU_S,
     )
     if compiled.returncode != 0:
         return compiled
@@ -127,11 +138,18 @@ def _link(tools: Toolchain, work: Path) -> Finished:
 
 def _failed(finished: Finished) -> Prepared:
     output = finished.output.strip()
-    if finished.timed_out:
-        return Prepared(None, "resource_limit", f"compiling took more than {VERILATE_S:g} s", cpu_s=finished.cpu_s)
+    if finished.limited:
+        return _beyond_limits(finished)
     codes = {match["code"] for match in _ERROR.finditer(output)}
     unsupported = "-UNSUPPORTED" in codes and not codes - {"-UNSUPPORTED", None}
-    if finished.returncode < 0 or "Internal Error" in output:
+    if finished.signal or "Internal Error" in output:
         output = f"Verilator itself fails on this testbench:\n{output}"
         unsupported = True
     return Prepared(None, "unsupported" if unsupported else "compile_error", output[-8000:], cpu_s=finished.cpu_s)
+
+
+def _beyond_limits(finished: Finished) -> Prepared:
+    limits = f"{CPU_S} s of CPU time, {TOOL_MEMORY_MB >> 10} GiB of memory"
+    return Prepared(
+        None, "resource_limit", f"compiling the testbench takes more than it may ({limits})", cpu_s=finished.cpu_s
+    )

@@ -14,6 +14,7 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,12 @@ _RUNTIME = ("verilated", "verilated_cov", "verilated_vpi", "verilated_dpi", "ver
 _OWN = ("main", "confine", "processes", "simulation", "testbench")
 _LAUNCHER = ("launcher", "confine", "processes")
 OLDEST_VERILATOR = (5, 36)  # has --coverage-expr
+TOOL_CPU_S = 600
+TOOL_MEMORY_MB = 8 << 10
+TOOL_FILE_MB = 1 << 10
+"""What one run of Verilator or the compiler may take; a large processor core takes a tenth."""
+_OUT_OF_MEMORY = re.compile(r"bad_alloc|out of memory|memory exhausted|[Cc]annot allocate memory")
+_OUTPUT_BYTES = 4 << 20  # of a tool that are read
 _SPARE_BYTES = 4 << 20  # free space below which a failure is the disk's
 _OWN_FUNCTIONS = ("-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_STOP_MAYBE", "-DVL_USER_FATAL",
                   "-DVL_PRINTF=llm4cov_print", "-include", HARNESS / "print.h")  # simulation.cpp has them  # fmt: skip
@@ -52,6 +59,17 @@ class Finished:
     output: str
     cpu_s: float
     timed_out: bool = False
+
+    @property
+    def signal(self) -> int:
+        """The signal that ended it, 0 if none; a sandbox or a shell around it adds 128."""
+        return -self.returncode if self.returncode < 0 else max(0, self.returncode - 128)
+
+    @property
+    def limited(self) -> bool:
+        """Whether it was ended because it took too much time, memory or disk."""
+        by_signal = self.signal in (signal.SIGXCPU, signal.SIGXFSZ, signal.SIGKILL)
+        return self.timed_out or by_signal or (self.returncode != 0 and bool(_OUT_OF_MEMORY.search(self.output)))
 
 
 def call(command: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], timeout_s: float = 600) -> Finished:
@@ -85,7 +103,7 @@ def call(command: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], ti
             timer.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
-        text = output.read().decode("utf-8", errors="replace")
+        text = output.read(_OUTPUT_BYTES).decode("utf-8", errors="replace")
     if process.returncode != 0:
         refuse_full_disk(cwd, tempfile.gettempdir(), said=text)
     return Finished(process.returncode, text, usage.ru_utime + usage.ru_stime, expired.is_set())
@@ -171,29 +189,31 @@ class Toolchain:
         tools = [p for p in (self.compiler, self.ccache) if p]
         return [self.verilator_root, self.verilator, *(Path(p) for t in tools for p in (t, os.path.realpath(t)))]
 
-    def verilate(self, *arguments: str | Path, cwd: Path, timeout_s: float, cpu_s: int | None = None) -> Finished:
+    def verilate(self, *arguments: str | Path, cwd: Path, cpu_s: int = TOOL_CPU_S) -> Finished:
         """Run Verilator in the sandbox. It can write to the build that `cwd` lies in: a folder in `builds`.
 
-        With `cpu_s` it is ended when it has used as many seconds of CPU time.
+        It is ended when it has used `cpu_s` seconds of CPU time, TOOL_MEMORY_MB of memory, or has written a file of
+        TOOL_FILE_MB: `Finished.limited`.
         """
-        limit = ("/bin/sh", "-c", f'ulimit -t {cpu_s}; exec "$@"', "sh") if cpu_s else ()
-        return self._inside([*limit, self.verilator, *arguments], cwd, timeout_s)
+        return self._inside([self.verilator, *arguments], cwd, cpu_s)
 
-    def compile(self, *arguments: str | Path, cwd: Path) -> Finished:
+    def compile(self, *arguments: str | Path, cwd: Path, cpu_s: int = TOOL_CPU_S) -> Finished:
         """Compile one source file in the sandbox, as for `verilate`, through ccache where it is installed."""
-        return self._inside(self._compilation(*arguments), cwd)
+        return self._inside(self._compilation(*arguments), cwd, cpu_s)
 
     def link(self, *arguments: str | Path, cwd: Path) -> Finished:
         """Link in the sandbox, as for `verilate`."""
-        return self._inside([self.compiler, *arguments], cwd)
+        return self._inside([self.compiler, *arguments], cwd, TOOL_CPU_S)
 
     def _compilation(self, *arguments: str | Path) -> list[str | Path]:
         cache = [self.ccache] if self.ccache else []
         includes = ["-isystem", f"{self.verilator_root}/include", "-isystem", f"{self.verilator_root}/include/vltstd"]
         return [*cache, self.compiler, *COMPILE, "-fpch-preprocess", *includes, *arguments]
 
-    def _inside(self, command: Sequence[str | Path], cwd: Path, timeout_s: float = 600) -> Finished:
+    def _inside(self, command: Sequence[str | Path], cwd: Path, cpu_s: int) -> Finished:
         """Run a tool on input that nobody vouches for."""
+        limits = f"ulimit -t {cpu_s}; ulimit -v {TOOL_MEMORY_MB << 10}; ulimit -f {TOOL_FILE_MB << 11}"  # KiB, 512 B
+        command = ["/bin/sh", "-c", f'{limits}; exec "$@"', "sh", *command]
         build = self.builds / cwd.resolve().relative_to(self.builds).parts[0]
         self.ccache_dir.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="tmp.", dir=self.builds) as scratch:
@@ -202,7 +222,8 @@ class Toolchain:
                 writable=[build, self.ccache_dir, Path(scratch)],
                 readable=[self.harness_folder, *self.readable],
             )
-            return call(wrapped, cwd=cwd, env=self.environment | {"TMPDIR": scratch}, timeout_s=timeout_s)
+            # the machine may be busy with others: CPU time decides
+            return call(wrapped, cwd=cwd, env=self.environment | {"TMPDIR": scratch}, timeout_s=10 * cpu_s)
 
     def ensure_harness(self) -> Path:
         """Compile the harness and the precompiled header of models unless that was done before; return the program.

@@ -196,11 +196,6 @@ def test_duplicate_module_is_design_error(simulator):
     assert simulate(simulator, twice, "x").status == "design_error"
 
 
-def test_systemverilog_is_unsupported_and_says_what_to_do(simulator, counter):
-    [r] = simulator.run_many(counter, [Testbench("module tb; endmodule", "systemverilog")])
-    assert r.status == "unsupported" and "cocotb" in r.feedback
-
-
 def test_killing_everything_in_reach_harms_no_other_testbench(simulator, counter):
     killer = test_body("import signal", "os.kill(-1, signal.SIGKILL)")
     good = test_body("await ClockCycles(dut.clk, 30)")
