@@ -98,7 +98,7 @@ def first_problem(elaboration: Elaboration, diagnostics: Iterable[pyslang.Diagno
                 str(diagnostic.code).removeprefix("DiagCode(").removesuffix(")"),
                 file,
                 line,
-                engine.formatMessage(diagnostic),
+                _printable(engine.formatMessage(diagnostic)),
                 _source_line(elaboration, diagnostic.location),
             )
     return None
@@ -110,7 +110,9 @@ def _source_line(elaboration: Elaboration, location: pyslang.SourceLocation) -> 
     lines = text.rstrip("\0").splitlines()
     line = elaboration.manager.getLineNumber(expanded)
     source = lines[line - 1].strip() if 0 < line <= len(lines) else ""
-    shown = "".join(
-        c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in source[:_SOURCE_CHARACTERS]
-    )
+    shown = _printable(source[:_SOURCE_CHARACTERS])
     return shown if len(source) <= _SOURCE_CHARACTERS else f"{shown} …"
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -212,7 +212,9 @@ def test_a_file_name_that_the_simulator_would_misread_is_refused(tmp_path: Path,
     assert "rename it" in refusal(tmp_path / name)
 
 
-@pytest.mark.parametrize("content", ["module a(" + "(" * 5000 + ");\n", "\x01\x1b[2J\x00" * 100 + "\n"])
+@pytest.mark.parametrize(
+    "content", ["module a(" + "(" * 5000 + ");\n", '`include "\x00\x1b[2J"\n', "\x01\x1b[2J\x00" * 100 + "\n"]
+)
 def test_a_message_quotes_no_endless_line_and_no_control_characters(tmp_path: Path, content: str) -> None:
     (tmp_path / "a.sv").write_text(content)
     message = refusal(tmp_path / "a.sv")
