@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -52,7 +52,11 @@ UNIT_BYTES = 2 << 20  # of generated code that is compiled as one file; see `_un
 _UNIT_MEMORY = 1 << 30  # that the compiler may take for one
 PROBE_EVALUATIONS = 200
 OPTIMISATION = "-O3"  # of Verilator; the C++ compiler's is in toolchain.COMPILE
-WAVES_FLAGS = ("--trace",)
+Variant = Literal["coverage", "fsm", "vcd", "fst"]
+"""What a build is for. Results come from `coverage`. The others are for replaying a record of the inputs: `fsm` is a
+probe that has the points of the design's state machines and no others, `vcd` and `fst` write waveforms."""
+WAVES_FLAGS = {"vcd": ("--trace-vcd",), "fst": ("--trace-fst",)}
+_FST_MEND = "waveforms in FST need lz4 and zlib: apt-get install liblz4-dev zlib1g-dev, or write a .vcd file"
 _ERROR = re.compile(
     r"^%Error(?:-[A-Z0-9]+)?: (?:(?P<file>[^\s:]+):(?P<line>\d+):(?:\d+:)? )?(?P<message>.*)$", re.MULTILINE
 )
@@ -150,15 +154,15 @@ class Builder:
     def __init__(self, toolchain: Toolchain) -> None:
         self.toolchain = toolchain
         self._known: dict[str, Build] = {}
-        self._ids: dict[tuple[str, bool, bool], str] = {}
+        self._ids: dict[tuple[str, Variant], str] = {}
 
-    def build_id(self, design: Design, *, waves: bool = False, fsm: bool = False) -> str:
+    def build_id(self, design: Design, variant: Variant = "coverage") -> str:
         """Key of a build: what simulation sees of the design, simulator and version, flags, harness."""
-        key = (design.rtl_id, waves, fsm)
+        key = (design.rtl_id, variant)
         if key not in self._ids:
             tools = self.toolchain
-            metrics = ("named resets", FSM_FLAGS) if fsm else (METRIC_FLAGS, LADDER, INSTRUMENT_CPU_S)
-            flags = (*FLAGS, OPTIMISATION, metrics, *(WAVES_FLAGS if waves else ()))
+            metrics = ("named resets", FSM_FLAGS) if variant == "fsm" else (METRIC_FLAGS, LADDER, INSTRUMENT_CPU_S)
+            flags = (*FLAGS, OPTIMISATION, metrics, *WAVES_FLAGS.get(variant, ()))
             self._ids[key] = content_id("build", design.rtl_id, tools.simulator, flags, tools.harness_id)
         return self._ids[key]
 
@@ -180,15 +184,16 @@ class Builder:
         return build
 
     def build(
-        self, design: Design, inspect: Inspect, *, retry_faults: bool = False, waves: bool = False, fsm: bool = False
+        self, design: Design, inspect: Inspect, variant: Variant = "coverage", *, retry_faults: bool = False
     ) -> Build:
         """Return the build of `design`, compiling it unless that was done before.
 
-        With `waves` it can write waveforms, and is slower. With `fsm` it is a probe: it has the points of the
-        design's state machines and no others, and a record of the design's inputs can be replayed on it.
-        Raises BuildError, for a probe also when Verilator cannot instrument the design for FSM coverage.
+        Raises BuildError, for `fsm` also when Verilator cannot instrument the design's state machines, and ToolError
+        for `fst` when what it needs is not installed.
         """
-        build_id = self.build_id(design, waves=waves, fsm=fsm)
+        if variant == "fst" and not self.toolchain.has_headers("lz4.h", "zlib.h"):
+            raise ToolError(_FST_MEND)
+        build_id = self.build_id(design, variant)
         if build_id in self._known:
             return self._known[build_id]
         with locked(self.toolchain.builds / f"{build_id}.lock"):
@@ -198,13 +203,13 @@ class Builder:
                 if not (retry_faults and error.status == "tool_error"):
                     raise
                 known = None
-            return known or self._build(design, build_id, inspect, waves, fsm)
+            return known or self._build(design, build_id, inspect, variant)
 
-    def _build(self, design: Design, build_id: str, inspect: Inspect, waves: bool, fsm: bool) -> Build:
+    def _build(self, design: Design, build_id: str, inspect: Inspect, variant: Variant) -> Build:
         work = Path(tempfile.mkdtemp(prefix=f"{build_id}.", dir=self.toolchain.builds))
         try:
             try:
-                record = _Compilation(design, work, self.toolchain, waves, fsm).run(inspect)
+                record = _Compilation(design, work, self.toolchain, variant).run(inspect)
                 record |= {"build_id": build_id, "rtl_id": design.rtl_id, "top": design.top}
                 record |= {"simulator": self.toolchain.simulator}
             except BuildError as error:
@@ -229,8 +234,8 @@ class Builder:
 class _Compilation:
     """One design on its way to a shared object, in the folder `work`."""
 
-    def __init__(self, design: Design, work: Path, toolchain: Toolchain, waves: bool, fsm: bool) -> None:
-        self.design, self.work, self.tools, self.waves, self.fsm = design, work, toolchain, waves, fsm
+    def __init__(self, design: Design, work: Path, toolchain: Toolchain, variant: Variant) -> None:
+        self.design, self.work, self.tools, self.variant = design, work, toolchain, variant
         self.cpu_s = 0.0
         self.delays = False
 
@@ -239,7 +244,7 @@ class _Compilation:
         problem = unusable_port(elaborate(self.design))
         if problem:
             raise BuildError("design_error", problem)
-        examined = with_named_resets(self.design) if self.fsm else self.design
+        examined = with_named_resets(self.design) if self.variant == "fsm" else self.design
         examined.write_to(self.work / "src")
         unavailable = self._make()
         self.design.write_to(self.work / "src")  # what people see of it
@@ -259,7 +264,7 @@ class _Compilation:
 
     def _make(self) -> dict[str, str]:
         """Generate and compile, with as many metrics as Verilator can instrument; return why the others are missing."""
-        if self.fsm:
+        if self.variant == "fsm":
             failure = self._attempt(FSM_FLAGS)
             if failure is None:
                 return {}
@@ -284,7 +289,7 @@ class _Compilation:
         """
         design = self.design
         command: list[str | Path] = [*FLAGS, OPTIMISATION, *metrics, "--Mdir", "../obj"]
-        command += WAVES_FLAGS if self.waves else ()
+        command += WAVES_FLAGS.get(self.variant, ())
         command += ["--top-module", design.top]
         command += [f"-I{d or '.'}" for d in design.include_dirs]
         command += [f"-D{name}={value}" if value else f"-D{name}" for name, value in design.defines]
@@ -327,7 +332,11 @@ class _Compilation:
         with ThreadPoolExecutor(min(len(units), _COMPILERS)) as pool:
             compiled = list(pool.map(self._compile_unit, units))
         objects = [f"{unit}.o" for unit in units]
-        steps = [*compiled, self.tools.link("-shared", "-o", "../model.so", *objects, cwd=self.work / "obj")]
+        libraries = ("-llz4", "-lz") if self.variant == "fst" else ()
+        steps = [
+            *compiled,
+            self.tools.link("-shared", "-o", "../model.so", *objects, *libraries, cwd=self.work / "obj"),
+        ]
         self.cpu_s += sum(step.cpu_s for step in steps)
         failed = next((step for step in steps if step.returncode != 0), None)
         if failed is None:
@@ -353,12 +362,15 @@ class _Compilation:
             groups[-1].append(path.name)
             size += path.stat().st_size
         groups[0].append(f"{self.tools.harness_folder}/model.cpp")
+        if self.variant == "fst":  # not part of the harness: it needs libraries that few machines have
+            groups.append(["verilated_fst_c.cpp"])
         for number, names in enumerate(groups):
             (folder / f"unit_{number}.cpp").write_text("".join(f'#include "{name}"\n' for name in names))
         return [f"unit_{number}" for number in range(len(groups))]
 
     def _compile_unit(self, unit: str) -> Finished:
-        trace = ("-DVM_TRACE=1", "-DVM_TRACE_VCD=1") if self.waves else ()
+        kind = self.variant.upper()
+        trace = ("-DVM_TRACE=1", f"-DVM_TRACE_{kind}=1") if self.variant in WAVES_FLAGS else ()
         header = self.tools.harness_folder / "model.h"
         with _compiling:
             return self.tools.compile(

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from sim.backend import Backend, LocalPool
-from sim.build import Build, Builder, BuildError
+from sim.build import Build, Builder, BuildError, Variant
 from sim.cache import SCHEMA_VERSION, SimulationCache
 from sim.conditions import BranchCondition
 from sim.coverage import Points, summarise
@@ -194,26 +194,56 @@ class Simulator(AbstractContextManager["Simulator"]):
         )  # fmt: skip
         return replace(shown, feedback=text)
 
-    def run_with_waves(
-        self, design: Design, testbench: Testbench, waves: Path, *, limits: Limits | None = None, seed: int = 0
+    def run_examined(
+        self,
+        design: Design,
+        testbench: Testbench,
+        *,
+        waves: Path | None = None,
+        fsm: bool = False,
+        limits: Limits | None = None,
+        seed: int = 0,
     ) -> Simulation:
-        """Simulate one testbench on a build of its own that writes its waveforms (VCD) to the file `waves`.
+        """Simulate one testbench as `run_many` does, and replay the record of its inputs for more.
 
-        The result is that of `run_many`, which it comes from. The testbench runs once more for the record of its
-        inputs, and the waveforms come from replaying that: they show what coverage was counted on. Raises BuildError,
-        and ToolError when the simulator fails.
+        `waves` is a file that gets the waveforms (VCD, or FST if its name ends with `.fst`). With `fsm` the result
+        has the coverage of the design's state machines too, as far as Verilator finds them; where it cannot,
+        `metrics_unavailable` says why. The testbench runs once more for the record, which may be large. Raises
+        BuildError, and ToolError when the simulator fails.
         """
         limits = limits or Limits()
         [result] = self.run_many(design, [testbench], limits=limits, seed=seed)
-        if result.build_id and result.hits:
+        if not result.hits:
+            return result
 
-            def trace(engine: Engine) -> None:
-                record = self._record(engine, design, testbench, limits, seed)
-                build = self._builder.build(design, engine.inspect, retry_faults=self.retry_faults, waves=True)
+        def examine(engine: Engine) -> Simulation:
+            record = self._record(engine, design, testbench, limits, seed)
+            if waves is not None:
+                variant: Variant = "fst" if waves.suffix == ".fst" else "vcd"
+                build = self._builder.build(design, engine.inspect, variant, retry_faults=self.retry_faults)
                 engine.replay(build, record, waves=waves.resolve())
+            return self._with_state_machines(engine, design, record, result) if fsm else result
 
-            self._pool.call(trace)
-        return result
+        return self._pool.call(examine)
+
+    def _with_state_machines(self, engine: Engine, design: Design, record: bytes, result: Simulation) -> Simulation:
+        """The result with the coverage of a probe build, on which the same inputs are replayed."""
+        missing = {m: why for m, why in result.metrics_unavailable.items() if m != "fsm"}
+        try:
+            probe = self._builder.build(design, engine.inspect, "fsm", retry_faults=self.retry_faults)
+        except BuildError as error:
+            return replace(result, metrics_unavailable=missing | {"fsm": error.message})
+        if not probe.points:
+            return replace(result, metrics_unavailable=missing | {"fsm": "Verilator finds no state machine"})
+        hits = probe.hits(engine.replay(probe, record))
+        coverage, totals, _ = summarise(probe.points, hits)
+        return replace(
+            result,
+            coverage=replace(result.coverage, fsm=coverage.fsm),
+            points=result.points | totals,
+            uncovered=result.uncovered + probe.uncovered(hits),
+            metrics_unavailable=missing,
+        )
 
     def _record(self, engine: Engine, design: Design, testbench: Testbench, limits: Limits, seed: int) -> bytes:
         build = self._build(design, engine)

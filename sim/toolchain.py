@@ -189,6 +189,14 @@ class Toolchain:
         tools = [p for p in (self.compiler, self.ccache) if p]
         return [self.verilator_root, self.verilator, *(Path(p) for t in tools for p in (t, os.path.realpath(t)))]
 
+    def has_headers(self, *names: str) -> bool:
+        """Whether the compiler finds these system headers."""
+        includes = "".join(f"#include <{name}>\n" for name in names)
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "probe.cpp").write_text(includes)
+            command = [self.compiler, "-fsyntax-only", "probe.cpp"]
+            return call(command, cwd=Path(folder), env=self.environment).returncode == 0
+
     def verilate(self, *arguments: str | Path, cwd: Path, cpu_s: int = TOOL_CPU_S) -> Finished:
         """Run Verilator in the sandbox. It can write to the build that `cwd` lies in: a folder in `builds`.
 

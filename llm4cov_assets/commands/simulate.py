@@ -49,7 +49,10 @@ def simulate(
     seed: Annotated[int, typer.Option(min=-(2**63), max=2**63 - 1, help="random seed of the simulation")] = 0,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="simulate even if the result is known")] = False,
     retry_faults: Annotated[bool, typer.Option("--retry-faults", help="run stored machine faults again")] = False,
-    waves: Annotated[Path | None, typer.Option(help="write the waveforms to this file (VCD)")] = None,
+    waves: Annotated[Path | None, typer.Option(help="write the waveforms to this file (.vcd or .fst)")] = None,
+    fsm: Annotated[
+        bool, typer.Option("--fsm", help="coverage of state machines too, from a second build (beside the score)")
+    ] = False,
     lcov: Annotated[
         Path | None, typer.Option(help="write lines and branches as an LCOV tracefile, for genhtml")
     ] = None,
@@ -89,10 +92,10 @@ def simulate(
         limits = replace(limits, wall_s=timeout, cpu_s=timeout)
     with Simulator(home(), workers=1, retry_faults=retry_faults, read_cache=not no_cache) as simulator:
         with show.working(f"simulating {testbench.name} on {subject.name}"):
-            if waves is None:
+            if waves is None and not fsm:
                 [result] = simulator.run_many(subject, [bench], limits=limits, seed=seed)
             else:
-                result = _with_waves(simulator, subject, bench, waves, limits=limits, seed=seed)
+                result = _examined(simulator, subject, bench, waves, fsm, limits=limits, seed=seed)
         adhoc.record_simulations(home(), subject, [bench], [result], simulator.points)
         found = files(simulator.points(result.build_id), result.hits) if result.hits else ()
         _export(simulator, result, bench, lcov, dat)
@@ -107,15 +110,16 @@ def simulate(
     raise typer.Exit(0 if result.status == "passed" else 1)
 
 
-def _with_waves(
-    simulator: Simulator, design: Design, testbench: Testbench, waves: Path, *, limits: Limits, seed: int
+def _examined(
+    simulator: Simulator, design: Design, bench: Testbench, waves: Path | None, fsm: bool, *, limits: Limits, seed: int
 ) -> Simulation:
     from sim.build import BuildError
+    from sim.toolchain import ToolError
 
     try:
-        return simulator.run_with_waves(design, testbench, waves, limits=limits, seed=seed)
-    except BuildError as error:
-        raise UserError(f"no waveforms of {design.name}: {error.message}") from None
+        return simulator.run_examined(design, bench, waves=waves, fsm=fsm, limits=limits, seed=seed)
+    except (BuildError, ToolError) as error:
+        raise UserError(f"no waveforms of {design.name}: {error}") from None
 
 
 def _refuse_unwritable(option: str, path: Path | None) -> None:

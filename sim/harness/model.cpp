@@ -8,8 +8,12 @@
 #define VM_TRACE 0
 #endif
 
-#if VM_TRACE
+#if VM_TRACE && VM_TRACE_FST
+#include "verilated_fst_c.h"
+using Llm4covTrace = VerilatedFstC;
+#elif VM_TRACE
 #include "verilated_vcd_c.h"
+using Llm4covTrace = VerilatedVcdC;
 #endif
 
 namespace {
@@ -27,10 +31,10 @@ bool events_pending(void* handle) { return model(handle)->eventsPending(); }
 uint64_t next_time_slot(void* handle) { return model(handle)->nextTimeSlot(); }
 
 #if VM_TRACE
-VerilatedVcdC* trace = nullptr;
+Llm4covTrace* trace = nullptr;
 
 void trace_open(void* handle, const char* path) {
-    trace = new VerilatedVcdC;
+    trace = new Llm4covTrace;
     model(handle)->trace(trace, 99);
     trace->open(path);
 }

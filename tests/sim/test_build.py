@@ -222,7 +222,7 @@ def test_probe_has_the_points_of_state_machines_alone(simulator):
     bench = test_body("dut.mode.value = 1", "await ClockCycles(dut.clk, 3)")
 
     def probe(engine: Engine) -> tuple[Build, Outcome]:
-        build = simulator._builder.build(subject, engine.inspect, fsm=True)
+        build = simulator._builder.build(subject, engine.inspect, "fsm")
         return build, engine.run(build, bench, limits=Limits(), seed=0)
 
     build, outcome = simulator._pool.call(probe)
@@ -233,6 +233,22 @@ def test_probe_has_the_points_of_state_machines_alone(simulator):
     assert any("RUN" in what for what in hit) and not any("DONE" in what for what in hit)
 
 
+def test_coverage_of_state_machines_comes_from_a_replay_and_stands_beside_the_score(simulator):
+    subject = design(MACHINE, "machine")
+    bench = Testbench(test_body("dut.mode.value = 1", "await ClockCycles(dut.clk, 3)"))
+    plain = next(simulator.run_many(subject, [bench]))
+    result = simulator.run_examined(subject, bench, fsm=True)
+    assert plain.coverage.fsm is None and "fsm" in plain.metrics_unavailable
+    assert 0 < result.coverage.fsm < 1 and "fsm" not in result.metrics_unavailable
+    assert result.coverage.overall == plain.coverage.overall and result.hits == plain.hits
+    assert {u.metric for u in result.uncovered} >= {"fsm"}
+
+
+def test_design_without_state_machines_says_so(simulator, counter):
+    result = simulator.run_examined(counter, Testbench(test_body("await ClockCycles(dut.clk, 3)")), fsm=True)
+    assert result.coverage.fsm is None and "no state machine" in result.metrics_unavailable["fsm"]
+
+
 def test_probe_that_verilator_cannot_build_says_why(simulator):
     text = (
         "module streams(input logic clk, input logic [3:0] a, output logic [3:0] y);\n  logic [3:0] m [2];\n"
@@ -241,7 +257,7 @@ def test_probe_that_verilator_cannot_build_says_why(simulator):
     subject = design(text, "streams")
     assert simulator.build(subject).points
     with pytest.raises(BuildError, match=r"state machines: .*Internal Error: streams\.sv:3"):
-        simulator._pool.call(lambda engine: simulator._builder.build(subject, engine.inspect, fsm=True))
+        simulator._pool.call(lambda engine: simulator._builder.build(subject, engine.inspect, "fsm"))
 
 
 def test_damaged_build_is_built_again(simulator, home):
@@ -256,7 +272,7 @@ def test_damaged_build_is_built_again(simulator, home):
 def test_waves_are_written_and_change_nothing(simulator, counter, tmp_path):
     bench = Testbench(test_body("await ClockCycles(dut.clk, 7)"))
     plain = next(simulator.run_many(counter, [bench]))
-    waved = simulator.run_with_waves(counter, bench, tmp_path / "out.vcd")
+    waved = simulator.run_examined(counter, bench, waves=tmp_path / "out.vcd")
     assert waved.hits == plain.hits and waved.cached
     text = (tmp_path / "out.vcd").read_text()
     assert "$var" in text and "secret" in text and "#" in text
@@ -368,3 +384,13 @@ def test_two_processes_build_a_design_once(home, tmp_path):
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root, env=env) for _ in range(3)]
     built = sorted(int(p.communicate(timeout=300)[0]) for p in running)
     assert built == [0, 0, 1]
+
+
+def test_fst_is_written_or_the_packages_it_needs_are_named(simulator, counter, tmp_path):
+    bench = Testbench(test_body("await ClockCycles(dut.clk, 7)"))
+    if simulator.toolchain.has_headers("lz4.h", "zlib.h"):
+        simulator.run_examined(counter, bench, waves=tmp_path / "out.fst")
+        assert (tmp_path / "out.fst").read_bytes()[:1] == b"\x00" and (tmp_path / "out.fst").stat().st_size > 300
+    else:
+        with pytest.raises(ToolError, match="apt-get install liblz4-dev"):
+            simulator.run_examined(counter, bench, waves=tmp_path / "out.fst")

@@ -289,7 +289,7 @@ def test_folder_without_a_testbench_and_circles_of_includes_are_refused(tmp_path
 def test_waveforms_show_the_replay(simulator, counter, tmp_path: Path):
     waves = tmp_path / "out.vcd"
     text = bench("initial begin #12 rst_n = 1; en = 1; #60 $finish; end")
-    r = simulator.run_with_waves(counter, Testbench(text, "systemverilog"), waves, limits=LIMITS)
+    r = simulator.run_examined(counter, Testbench(text, "systemverilog"), waves=waves, limits=LIMITS)
     assert r.status == "passed"
     lines = waves.read_text().splitlines()
     assert any("secret" in line for line in lines if line.lstrip().startswith("$var"))
