@@ -151,6 +151,9 @@ void deny_always(Filter& filter) {
     for (const uint32_t command : {F_SETOWN, F_SETSIG, 15 /* F_SETOWN_EX */}) {
         filter.deny_if(SYS_fcntl, 1, all, true, command, EPERM);
     }
+    for (const uint32_t request : {0x8901 /* FIOSETOWN */, 0x8902 /* SIOCSPGRP */}) {
+        filter.deny_if(SYS_ioctl, 1, all, true, request, EPERM);
+    }
     filter.deny_if(SYS_setpriority, 0, all, true, PRIO_USER, EPERM);
     filter.deny_if(SYS_ioprio_set, 0, all, true, 3 /* IOPRIO_WHO_USER */, EPERM);
 }
@@ -240,6 +243,7 @@ bool confine_calls(const Calls& calls) {
     for (const pid_t process : calls.untouchable) protect(filter, process);
     if (!calls.untouchable.empty()) {
         filter.deny_if(SYS_kill, 0, all, true, all, EPERM);               // everybody
+        filter.deny({424}, EPERM);  // pidfd_send_signal: a folder of /proc serves it as well as pidfd_open's answer
         filter.deny_if(SYS_prctl, 0, all, true, PR_SET_DUMPABLE, EPERM);  // it hides open files from who counts them
     }
     return filter.install();
