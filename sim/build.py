@@ -32,7 +32,7 @@ from sim.slang import elaborate
 from sim.toolchain import TOOL_CPU_S, TOOL_MEMORY_MB, Finished, Toolchain, ToolError, locked
 
 FLAGS = ("--cc", "--prefix", "Vtop", "--vpi", "--public-flat-rw", "--x-assign", "0", "--x-initial", "0",
-         "-Wno-fatal", "-Werror-MODDUP", "--quiet-stats")  # fmt: skip
+         "-Wno-fatal", "-Werror-MODDUP", "--quiet-stats", "--pins-inout-enables")  # fmt: skip
 METRIC_FLAGS = {
     "line": ("--coverage-line",),  # gives the points of `branch` too
     "expression": ("--coverage-expr",),
@@ -75,6 +75,20 @@ class BuildError(Exception):
 
 
 @dataclass(frozen=True)
+class ModelPort:
+    """A port as the compiled design keeps it, in the order of its records.
+
+    `kind` is `input` or `output`; of an inout, which is an `input` too, `out` is what the design drives and `enable`
+    which bits. `size` and `element_size` are bytes.
+    """
+
+    name: str
+    kind: str
+    size: int
+    element_size: int
+
+
+@dataclass(frozen=True)
 class Build:
     """A usable build. `points` is in the build's fixed order, which hit bitsets refer to.
 
@@ -91,6 +105,7 @@ class Build:
     simulator: str
     deterministic: bool | None
     delays: bool
+    ports: tuple[ModelPort, ...]
     cpu_s: float
     cached: bool = False
 
@@ -143,6 +158,7 @@ class Inspection:
 
     points: bytes
     deterministic: bool | None
+    ports: tuple[ModelPort, ...]
 
 
 Inspect = Callable[[Path], Inspection]
@@ -179,8 +195,7 @@ class Builder:
             raise BuildError(record["status"], record["error"])
         if not (folder / "model.so").exists():
             return None
-        build = Build(folder=folder, cached=True, **record)
-        self._known[build_id] = build
+        self._known[build_id] = build = _build_of(record, folder, cached=True)
         return build
 
     def build(
@@ -220,8 +235,8 @@ class Builder:
             folder = self._keep(work, build_id)
         finally:
             shutil.rmtree(work, ignore_errors=True)
-        self._known[build_id] = Build(folder=folder, cached=True, **record)
-        return Build(folder=folder, **record)
+        self._known[build_id] = _build_of(record, folder, cached=True)
+        return _build_of(record, folder, cached=False)
 
     def _keep(self, work: Path, build_id: str) -> Path:
         folder = self.toolchain.builds / build_id
@@ -229,6 +244,11 @@ class Builder:
         work.chmod(0o755)
         work.rename(folder)
         return folder
+
+
+def _build_of(record: dict[str, Any], folder: Path, *, cached: bool) -> Build:
+    ports = tuple(ModelPort(*fields) for fields in record["ports"])
+    return Build(folder=folder, cached=cached, **record | {"ports": ports})
 
 
 class _Compilation:
@@ -259,6 +279,7 @@ class _Compilation:
             "metrics_unavailable": unavailable,
             "deterministic": seen.deterministic,
             "delays": self.delays,
+            "ports": [list(vars(port).values()) for port in seen.ports],
             "cpu_s": round(self.cpu_s, 3),
         }
 
@@ -368,13 +389,23 @@ class _Compilation:
             (folder / f"unit_{number}.cpp").write_text("".join(f'#include "{name}"\n' for name in names))
         return [f"unit_{number}" for number in range(len(groups))]
 
+    def _inouts(self) -> int:
+        """Write what model.cpp needs to reach both sides of inout ports; return how many there are."""
+        header = (self.work / "obj" / "Vtop.h").read_text()
+        names = re.findall(r"\bVL_OUT\w*\(&(\w+)__en,", header)
+        lines = [f"into[{i}] = {{&top->{n}, &top->{n}__out, &top->{n}__en}};\n" for i, n in enumerate(names)]
+        (self.work / "obj" / "pins.h").write_text("".join(lines))
+        return len(names)
+
     def _compile_unit(self, unit: str) -> Finished:
         kind = self.variant.upper()
         trace = ("-DVM_TRACE=1", f"-DVM_TRACE_{kind}=1") if self.variant in WAVES_FLAGS else ()
         header = self.tools.harness_folder / "model.h"
+        inouts = self._inouts() if unit == "unit_0" else 0
+        pins = (f"-DLLM4COV_INOUTS={inouts}",) if inouts else ()
         with _compiling:
             return self.tools.compile(
-                *trace, "-I.", "-include", header, "-c", f"{unit}.cpp", "-o", f"{unit}.o", cwd=self.work / "obj"
+                *trace, *pins, "-I.", "-include", header, "-c", f"{unit}.cpp", "-o", f"{unit}.o", cwd=self.work / "obj"
             )
 
 

@@ -20,7 +20,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from sim.build import PROBE_EVALUATIONS, Build, Inspection
+from sim.build import PROBE_EVALUATIONS, Build, Inspection, ModelPort
 from sim.checker import Checker
 from sim.design import Design
 from sim.sandbox import kill_tree
@@ -131,10 +131,10 @@ class Engine:
         """
         self._open(model)
         file = self._folder / "points.dat"
-        self._ask("points", str(file))
+        ports = tuple(ModelPort(*fields) for fields in self._ask("points", str(file))["ports"])
         deterministic = self._ask("probe", str(PROBE_EVALUATIONS))["deterministic"]
         self.release()  # the folder of the model is about to be renamed
-        return Inspection(file.read_bytes(), deterministic)
+        return Inspection(file.read_bytes(), deterministic, ports)
 
     def check(self, text: str, design: Design) -> tuple[Violation, ...]:
         """What a SystemVerilog testbench does that testbenches must not do. Raises ToolError."""

@@ -14,8 +14,7 @@ _WRAP = "wrap the design in a module with plain ports that has it inside, and ch
 def unusable_port(elaboration: Elaboration) -> str | None:
     """`file:line: why` of the first port of the top that a simulation cannot reach from outside; None if all will do.
 
-    Vectors, packed and enumerated types, real numbers and unpacked arrays of these will do. What a testbench writes
-    into an inout port is lost while the design leaves that port undriven: Verilator then reads 0.
+    Vectors, packed and enumerated types, real numbers, unpacked arrays of these, and inout ports will do.
     """
     tops = elaboration.compilation.getRoot().topInstances
     for port in tops[0].body.portList if len(tops) else ():

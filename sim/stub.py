@@ -12,20 +12,24 @@ follows at once.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyslang
 from pyslang import ast, syntax
 
+from sim.build import Build, ModelPort
 from sim.design import Design
 from sim.slang import Elaboration, elaborate
 
 STEP = "llm4cov_step"
 """The function that the stand-in calls."""
 
-_DIRECTIONS = {ast.ArgumentDirection.In: "input", ast.ArgumentDirection.Out: "output"}
+_DIRECTIONS = {
+    ast.ArgumentDirection.In: "input logic",
+    ast.ArgumentDirection.Out: "output logic",
+    ast.ArgumentDirection.InOut: "inout wire logic",
+}
 _MOST_BITS = 1 << 16  # of all inputs or all outputs; wider vectors are beyond what simulators are built for
 
 
@@ -35,61 +39,75 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class _Port:
-    """One port as the compiled design keeps it: `elements` (index texts, lowest first) of `width` bits, each padded
-    to `size` bytes."""
+    """One port of the top: `elements` are the index texts of an unpacked array, lowest first, of `width` bits each."""
 
     name: str
-    direction: str
     declaration: str
     elements: tuple[str, ...]
     width: int
 
+
+@dataclass(frozen=True)
+class _Slice:
+    """One element of a port in a vector: `width` bits of `bytes`, from byte `at`."""
+
+    port: str
+    element: str
+    kind: str
+    width: int
+    at: int
+    bytes: int
+
     @property
-    def size(self) -> int:
-        if self.width > 64:
-            return 4 * -(-self.width // 32)
-        return next(size for size in (1, 2, 4, 8) if self.width <= 8 * size)
+    def name(self) -> str:
+        return f"\\{self.port} {self.element}"
+
+    @property
+    def bits(self) -> str:
+        """Its place in a vector."""
+        return f"{8 * self.at + self.width - 1}:{8 * self.at}"
 
 
-def stub(design: Design, *, delays: bool) -> str:
+def stub(design: Design, build: Build) -> str:
     """Return the SystemVerilog text of the stand-in for the design's top.
 
-    With `delays` it also steps the design when its own delays say so. Raises Unsupported for ports that do not go
-    through a vector of bits: interfaces, structures that are not packed, real numbers, strings, inout.
+    With delays in the design it also steps it when these say so. Raises Unsupported for ports that do not go through
+    a vector of bits (real numbers).
     """
     body = elaborate(design).compilation.getRoot().topInstances[0].body
-    # the compiled design lists its ports by name; the vectors are the memory of one after another
-    ports = [_port(p) for p in body.portList]
-    inputs, outputs = (sorted((p for p in ports if p.direction == d), key=_order)
-                       for d in ("input", "output"))  # fmt: skip
-    n_in, n_out = (max(1, sum(p.size * len(p.elements) for p in group)) for group in (inputs, outputs))
-    if 8 * max(n_in, n_out) > _MOST_BITS:
+    ports = {port.name: port for port in map(_port, body.portList)}
+    inputs = list(_slices(ports, [p for p in build.ports if p.kind == "input"]))
+    outputs = list(_slices(ports, [p for p in build.ports if p.kind != "input"]))
+    n_in, n_out = (8 * (group[-1].at + group[-1].bytes if group else 1) for group in (inputs, outputs))
+    if max(n_in, n_out) > _MOST_BITS:
         raise Unsupported(f"the ports of {design.top} have more than {_MOST_BITS} bits")
     parameters = ", ".join(_parameters(body))
+    declarations = ", ".join(port.declaration for port in ports.values())
     lines = [
         '`begin_keywords "1800-2017"',
         "`default_nettype wire",
-        f"`timescale {'1ps/1ps' if delays else '1ns/1ps'}",
-        f"module {design.top} {f'#({parameters}) ' if parameters else ''}({', '.join(p.declaration for p in ports)});",
-        f'  import "DPI-C" function void {STEP}(input bit [{8 * n_in - 1}:0] i, output bit [{8 * n_out - 1}:0] o, '
+        f"`timescale {'1ps/1ps' if build.delays else '1ns/1ps'}",
+        f"module {design.top} {f'#({parameters}) ' if parameters else ''}({declarations});",
+        f'  import "DPI-C" function void {STEP}(input bit [{n_in - 1}:0] i, output bit [{n_out - 1}:0] o, '
         "output longint unsigned d);",
-        f"  bit [{8 * n_in - 1}:0] llm4cov_inputs;",
-        f"  bit [{8 * n_out - 1}:0] llm4cov_outputs;",
+        f"  bit [{n_in - 1}:0] llm4cov_inputs;",
+        f"  bit [{n_out - 1}:0] llm4cov_outputs;",
         "  longint unsigned llm4cov_delay;",
         "  int unsigned llm4cov_steps, llm4cov_wake;",
         "  bit llm4cov_go;",
         "  initial #0 llm4cov_go = ~llm4cov_go;",
-        f"  always @({', '.join([*_values(inputs), 'llm4cov_go'])}) begin",
+        f"  always @({', '.join([*(s.name for s in inputs), 'llm4cov_go'])}) begin",
         f"    llm4cov_inputs <= {_concatenation(inputs)};",
         "    llm4cov_steps <= llm4cov_steps + 1;",
         "  end",
         "  always @(llm4cov_steps) begin",
         f"    {STEP}(llm4cov_inputs, llm4cov_outputs, llm4cov_delay);",
-        *(f"    {line}" for line in _assignments(outputs)),
-        *(["    if (llm4cov_delay != 0) llm4cov_wake <= #(llm4cov_delay) llm4cov_steps;"] if delays else []),
+        *(f"    {s.name} = llm4cov_outputs[{s.bits}];" for s in outputs if s.kind == "output"),
+        *(["    if (llm4cov_delay != 0) llm4cov_wake <= #(llm4cov_delay) llm4cov_steps;"] if build.delays else []),
         "  end",
+        *_drivers(outputs),
     ]
-    if delays:  # of several waits only the one of the last step counts
+    if build.delays:  # of several waits only the one of the last step counts
         lines.append("  always @(llm4cov_wake) if (llm4cov_wake == llm4cov_steps) llm4cov_go = ~llm4cov_go;")
     return "\n".join([*lines, "endmodule", "`end_keywords", "`resetall", ""])
 
@@ -121,14 +139,10 @@ def _module_ranges(elaboration: Elaboration) -> Iterator[tuple[str, int, int]]:
 
 def _port(symbol: ast.Symbol) -> _Port:
     if not isinstance(symbol, ast.PortSymbol) or symbol.internalSymbol is None:
-        raise Unsupported(
-            f"port {symbol.name} of the top is not a plain variable or net: write the testbench in cocotb"
-        )
+        raise _not_driven(symbol.name, "not a plain variable or net")
     direction = _DIRECTIONS.get(symbol.direction)
     if direction is None:
-        raise Unsupported(
-            f"port {symbol.name} of the top is {symbol.direction.name.lower()}: write the testbench in cocotb"
-        )
+        raise _not_driven(symbol.name, symbol.direction.name.lower())
     kind = symbol.type.canonicalType
     dimensions: list[pyslang.ConstantRange] = []
     while isinstance(kind, ast.FixedSizeUnpackedArrayType):
@@ -136,46 +150,48 @@ def _port(symbol: ast.Symbol) -> _Port:
         kind = kind.elementType.canonicalType
     if not kind.isIntegral:
         raise _not_driven(symbol.name, f"of type {symbol.type}")
-    width, name = int(kind.bitWidth), f"\\{symbol.name} "
+    width = int(kind.bitWidth)
     sign = " signed" if kind.isSigned else ""
+    packed = f" [{width - 1}:0]" if width > 1 else ""
     unpacked = "".join(f"[{r.left}:{r.right}]" for r in dimensions)
     elements = [""]
     for r in dimensions:
         elements = [f"{e}[{i}]" for e in elements for i in range(min(r.left, r.right), max(r.left, r.right) + 1)]
-    packed = f" [{width - 1}:0]" if width > 1 else ""
-    return _Port(symbol.name, direction, f"{direction} logic{sign}{packed} {name}{unpacked}", tuple(elements), width)
+    return _Port(symbol.name, f"{direction}{sign}{packed} \\{symbol.name} {unpacked}", tuple(elements), width)
 
 
-def _order(port: _Port) -> bytes:
-    """The compiled design lists its ports by name, and names that need it in their escaped form."""
-    simple = re.fullmatch(r"[A-Za-z_][\w$]*", port.name, re.ASCII)
-    return (port.name if simple else f"\\{port.name} ").encode()
+def _slices(ports: Mapping[str, _Port], kept: Sequence[ModelPort]) -> Iterator[_Slice]:
+    """The memory of the compiled design's ports, one after another."""
+    at = 0
+    for model in kept:
+        name = model.name.removeprefix("\\").rstrip(" ")
+        port = ports[name]
+        for element in port.elements:
+            yield _Slice(name, element, model.kind, port.width, at, model.element_size)
+            at += model.element_size
 
 
 def _not_driven(port: str, what: str) -> Unsupported:
     return Unsupported(f"port {port} of the top is {what}, which a SystemVerilog testbench cannot drive: use cocotb")
 
 
-def _values(ports: list[_Port]) -> Iterator[str]:
-    return (f"\\{port.name} {element}" for port in ports for element in port.elements)
-
-
-def _concatenation(ports: list[_Port]) -> str:
-    parts: list[str] = []
-    for port in ports:
-        spare = 8 * port.size - port.width
-        for element in port.elements:
-            value = f"\\{port.name} {element}"
-            parts.append(f"{{{spare}'b0, {value}}}" if spare else value)
+def _concatenation(slices: Sequence[_Slice]) -> str:
+    spares = [8 * s.bytes - s.width for s in slices]
+    parts = [f"{{{n}'b0, {s.name}}}" if n else s.name for s, n in zip(slices, spares, strict=True)]
     return f"{{{', '.join(reversed(parts))}}}" if parts else "8'b0"
 
 
-def _assignments(ports: list[_Port]) -> Iterator[str]:
-    at = 0
-    for port in ports:
-        for element in port.elements:
-            yield f"\\{port.name} {element} = llm4cov_outputs[{at + port.width - 1}:{at}];"
-            at += 8 * port.size
+def _drivers(outputs: Sequence[_Slice]) -> Iterator[str]:
+    """What the design drives on its inout ports, bit by bit."""
+    enables = {(s.port, s.element): s for s in outputs if s.kind == "enable"}
+    for s in outputs:
+        if s.kind != "out":
+            continue
+        enable = enables[s.port, s.element]
+        for bit in range(s.width):
+            value, driven = (f"llm4cov_outputs[{8 * v.at + bit}]" for v in (s, enable))
+            index = f"[{bit}]" if s.width > 1 else ""
+            yield f"  assign {s.name}{index} = {driven} ? {value} : 1'bz;"
 
 
 def _parameters(body: ast.InstanceBodySymbol) -> Iterator[str]:

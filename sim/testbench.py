@@ -108,7 +108,7 @@ def _write_sources(design: Design, build: Build, text: str, folder: Path) -> Non
         target = folder / "include" / header.path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(header.content)
-    (folder / "stand_in.sv").write_text(stub(design, delays=build.delays))
+    (folder / "stand_in.sv").write_text(stub(design, build))
     (folder / "design.sv").write_text(shared_text(design))
     (folder / FILE).write_bytes(text.encode("utf-8", "surrogateescape"))
 

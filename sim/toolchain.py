@@ -45,6 +45,7 @@ _OUTPUT_BYTES = 4 << 20  # of a tool that are read
 _SPARE_BYTES = 4 << 20  # free space below which a failure is the disk's
 _OWN_FUNCTIONS = ("-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_STOP_MAYBE", "-DVL_USER_FATAL",
                   "-DVL_PRINTF=llm4cov_print", "-include", HARNESS / "print.h")  # simulation.cpp has them  # fmt: skip
+_RENAMED = {"verilated_vpi": ("-Dvpi_put_value=llm4cov_put_value",)}  # simulation.cpp puts its own before it
 
 
 class ToolError(Exception):
@@ -265,7 +266,7 @@ class Toolchain:
         units = [(n, self.verilator_root / "include" / f"{n}.cpp") for n in _RUNTIME]
         units += [(n, HARNESS / f"{n}.cpp") for n in _OWN]
         jobs: list[tuple[str | Path, ...]] = [
-            (*_OWN_FUNCTIONS, "-c", source, "-o", f"{name}.o") for name, source in units
+            (*_OWN_FUNCTIONS, *_RENAMED.get(name, ()), "-c", source, "-o", f"{name}.o") for name, source in units
         ]
         jobs.append(("-x", "c++-header", "model.h", "-o", "model.h.gch"))
         self._compile_all(jobs, work)

@@ -7,7 +7,7 @@
 //
 // Commands (fields separated by tabs):
 //   open    MODEL                                        -> {"points": N, "inputs": N, "outputs": N}
-//   points  FILE                                         -> {} and FILE in the format of verilated_cov.cpp
+//   points  FILE                                         -> {"ports": [...]} and FILE in the format of verilated_cov.cpp
 //   probe   EVALUATIONS                                  -> {"deterministic": true|false|null}
 //   run     FOLDER TIME_NS EVALUATIONS WALL_MS CPU_S MEMORY_MB OUTPUT_BYTES RECORD LIBRARY SEED ARGUMENT PROCESSES
 //           DISK_MB FILES
@@ -361,7 +361,7 @@ void probe(const Command& c) {
                 file << design->points();
                 file.close();
                 if (!file) throw std::runtime_error("cannot write " + command[1]);
-                reply("{}");
+                reply("{\"ports\": " + design->ports() + "}");
             } else {
                 throw std::runtime_error("unknown command " + command[0]);
             }

@@ -30,6 +30,19 @@ void finish(void* handle) { model(handle)->final(); }
 bool events_pending(void* handle) { return model(handle)->eventsPending(); }
 uint64_t next_time_slot(void* handle) { return model(handle)->nextTimeSlot(); }
 
+// LLM4COV_INOUTS is their number, and pins.h one assignment for each (sim/build.py).
+#ifdef LLM4COV_INOUTS
+unsigned inouts(void* handle, Llm4covInout* into) {
+    if (into) {
+        LLM4COV_CLASS* const top = model(handle);
+#include "pins.h"
+    }
+    return LLM4COV_INOUTS;
+}
+#else
+unsigned inouts(void*, Llm4covInout*) { return 0; }
+#endif
+
 #if VM_TRACE
 Llm4covTrace* trace = nullptr;
 
@@ -47,7 +60,7 @@ constexpr auto trace_close = nullptr;
 #endif
 
 const Llm4covModel api{create,         eval_step,  finish,     events_pending,
-                       next_time_slot, trace_open, trace_dump, trace_close};
+                       next_time_slot, inouts,     trace_open, trace_dump, trace_close};
 
 }  // namespace
 

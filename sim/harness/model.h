@@ -15,12 +15,21 @@
 
 extern "C" {
 
+// An inout port of a design: what is seen there, what the design drives, and which bits it drives.
+struct Llm4covInout {
+    void* pin;
+    void* out;
+    void* enable;
+};
+
 struct Llm4covModel {
     void* (*create)(VerilatedContext* context);
     void (*eval_step)(void* model);
     void (*finish)(void* model);
     bool (*events_pending)(void* model);
     uint64_t (*next_time_slot)(void* model);
+    // Fills `into` and returns how many there are; only returns that when `into` is null.
+    unsigned (*inouts)(void* model, Llm4covInout* into);
     // Waveforms; null in a model that was built without tracing.
     void (*trace_open)(void* model, const char* path);
     void (*trace_dump)(uint64_t time);

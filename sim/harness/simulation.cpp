@@ -33,6 +33,7 @@ std::vector<Counter> counters;
 End* current_end = nullptr;
 void (*on_fatal)() = nullptr;
 VerilatedContext* design_context = nullptr;
+Design* driven_design = nullptr;
 
 // Same quoting as verilated_cov.cpp, whose format the points are written in.
 std::string quoted(const std::string& text) {
@@ -98,6 +99,7 @@ Design::Design(const std::string& path) {
     design_context = m_context = context;
     m_model = m_api->create(context);
     add_ports();
+    add_inouts();
 }
 
 void Design::add_ports() {
@@ -110,12 +112,92 @@ void Design::add_ports() {
         if (var.vltype() == VLVT_REAL) entry = sizeof(double), bits = 64;  // which entSize does not know
         uint32_t size = entry;
         for (int dimension = 1; dimension <= var.udims(); ++dimension) size *= var.elements(dimension);
-        const Port port{static_cast<uint8_t*>(var.datap()), size, entry, bits, m_shadow.size()};
-        m_shadow.insert(m_shadow.end(), port.data, port.data + size);
         const int direction = var.vldir();
+        Port port{name,  direction == VLVD_OUT ? "output" : "input", static_cast<uint8_t*>(var.datap()), size, entry,
+                  bits, m_shadow.size()};
+        m_shadow.insert(m_shadow.end(), port.data, port.data + size);
         if (direction == VLVD_IN || direction == VLVD_INOUT) m_inputs.push_back(port);
         if (direction == VLVD_OUT) m_outputs.push_back(port);
     }
+}
+
+void Design::add_inouts() {
+    std::vector<Llm4covInout> found(m_api->inouts(m_model, nullptr));
+    if (!found.empty()) m_api->inouts(m_model, found.data());
+    for (size_t i = 0; i < m_inputs.size(); ++i) {
+        for (const Llm4covInout& inout : found) {
+            if (inout.pin != m_inputs[i].data) continue;
+            Inout entry{i, m_outputs.size(), m_outputs.size() + 1, {}, {}};
+            entry.written.assign(m_inputs[i].size, 0);
+            entry.resolved = entry.written;
+            m_inouts.push_back(entry);
+            for (const auto& [kind, data] : {std::pair{"out", inout.out}, std::pair{"enable", inout.enable}}) {
+                Port port = m_inputs[i];
+                port.kind = kind;
+                port.data = static_cast<uint8_t*>(data);
+                port.shadow = m_shadow.size();
+                m_shadow.insert(m_shadow.end(), port.data, port.data + port.size);
+                m_outputs.push_back(port);
+            }
+        }
+    }
+}
+
+// Seen by value where a bit was written, and by the call where the whole was: it may be what the design drives anyway.
+void Design::take_written() {
+    for (Inout& inout : m_inouts) {
+        const uint8_t* const pin = m_inputs[inout.input].data;
+        for (size_t b = 0; b < inout.written.size(); ++b) {
+            const uint8_t changed = inout.put ? 0xff : static_cast<uint8_t>(pin[b] ^ inout.resolved[b]);
+            inout.written[b] = static_cast<uint8_t>((inout.written[b] & ~changed) | (pin[b] & changed));
+        }
+        inout.put = false;
+    }
+}
+
+void Design::note_put(void* handle) {
+    if (m_inouts.empty()) return;
+    const auto object = static_cast<vpiHandle>(handle);
+    const char* const found = vpi_get_str(vpiFullName, object);
+    const std::string path = found ? found : "";
+    const size_t dot = path.find('.');
+    if (dot == std::string::npos || path.find('.', dot + 1) != std::string::npos) return;  // not at the top
+    for (Inout& inout : m_inouts) {
+        const Port& port = m_inputs[inout.input];
+        if (port.name == path.substr(dot + 1) && port.element_size == port.size &&
+            static_cast<uint32_t>(vpi_get(vpiSize, object)) == port.element_bits) {
+            inout.put = true;
+        }
+    }
+}
+
+// Puts on each inout what design and testbench drive together; returns whether that changed anything.
+bool Design::resolve_inouts() {
+    bool changed = false;
+    for (Inout& inout : m_inouts) {
+        uint8_t* const pin = m_inputs[inout.input].data;
+        const uint8_t *const out = m_outputs[inout.out].data, *const enable = m_outputs[inout.enable].data;
+        for (size_t b = 0; b < inout.written.size(); ++b) {
+            inout.resolved[b] = static_cast<uint8_t>((out[b] & enable[b]) | (inout.written[b] & ~enable[b]));
+            changed |= inout.resolved[b] != pin[b];
+            pin[b] = inout.resolved[b];
+        }
+    }
+    return changed;
+}
+
+std::string Design::ports() const {
+    std::string out = "[";
+    for (const auto* ports : {&m_inputs, &m_outputs}) {
+        for (const Port& port : *ports) {
+            if (out.size() > 1) out += ", ";
+            out += "[\"";
+            for (const char c : port.name) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+            out += "\", \"" + port.kind + "\", " + std::to_string(port.size) + ", " +
+                   std::to_string(port.element_size) + "]";
+        }
+    }
+    return out + "]";
 }
 
 int Design::precision() const { return Verilated::threadContextp()->timeprecision(); }
@@ -164,6 +246,7 @@ void Design::evaluate(uint64_t now) {
         record.end = End::evaluation_limit;
         return;
     }
+    take_written();
     record_inputs(record, m_capacity, now - m_recorded);
     if (record.end == End::record_full) return;
     m_recorded = now;
@@ -179,6 +262,7 @@ void Design::evaluate(uint64_t now) {
 
 void Design::begin(Record& record, size_t capacity, const Limits& limits) {
     current_end = &record.end;
+    driven_design = this;
     m_record = &record;
     m_capacity = capacity;
     m_limits = limits;
@@ -202,7 +286,8 @@ void Design::run(Record& record, size_t capacity, const Limits& limits) {
     while (!ended()) {
         do {
             do {
-                evaluate(now);
+                do evaluate(now);
+                while (!halted() && resolve_inouts());  // what the design drives comes back at its own pins
                 if (halted()) break;
                 VerilatedVpi::clearEvalNeeded();
                 VerilatedVpi::doInertialPuts();
@@ -357,6 +442,14 @@ static void end_run(llm4cov::End end) {
 extern "C" void llm4cov_done() {
     end_run(llm4cov::End::done);
     Verilated::threadContextp()->gotFinish(true);
+}
+
+// Every write of a testbench comes through here; verilated_vpi.cpp is compiled with another name for its own.
+extern "C" vpiHandle llm4cov_put_value(vpiHandle object, p_vpi_value value, p_vpi_time time, PLI_INT32 flags);
+
+extern "C" vpiHandle vpi_put_value(vpiHandle object, p_vpi_value value, p_vpi_time time, PLI_INT32 flags) {
+    if (llm4cov::driven_design) llm4cov::driven_design->note_put(object);
+    return llm4cov_put_value(object, value, time, flags);
 }
 
 void vl_finish(const char* file, int line, const char* hierarchy) {

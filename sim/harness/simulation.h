@@ -78,10 +78,19 @@ public:
     // Bitset over the lines of points(): bit i % 8 of byte i / 8 is set if counter i is not zero.
     std::string hits() const;
 
+    // Called before the testbench writes to a signal through VPI.
+    void note_put(void* handle);
+
+    // The ports in the order in which records and `step` have them, as a JSON list of [name, kind, bytes, bytes of one
+    // element]; kind is `input` or `output`, and `out` or `enable` for what the design drives on an inout, which is an
+    // input too.
+    std::string ports() const;
+
     int precision() const;
 
 private:
     struct Port {
+        std::string name, kind;
         uint8_t* data;
         uint32_t size;          // bytes
         uint32_t element_size;  // bytes of one element of an unpacked array, or of the whole port
@@ -89,7 +98,18 @@ private:
         size_t shadow;  // offset of its last known value
     };
 
+    // An inout port seen from outside: the bits that the design does not drive have what the testbench wrote last.
+    struct Inout {
+        size_t input, out, enable;      // positions in m_inputs and m_outputs
+        std::vector<uint8_t> written;   // by the testbench
+        std::vector<uint8_t> resolved;  // what was put on the pin
+        bool put = false;               // the testbench wrote to the whole of it
+    };
+
     void add_ports();
+    void add_inouts();
+    void take_written();
+    bool resolve_inouts();
     void begin(Record& record, size_t capacity, const Limits& limits);
     void evaluate(uint64_t now);
     uint64_t next_event() const;  // ~0 if the design has no event of its own
@@ -101,6 +121,7 @@ private:
     VerilatedContext* m_context = nullptr;
     void* m_model = nullptr;
     std::vector<Port> m_inputs, m_outputs;
+    std::vector<Inout> m_inouts;
     std::vector<uint8_t> m_shadow;  // of all ports
 
     // The run in this process.

@@ -30,6 +30,19 @@ module counter #(parameter W = 4) (
 endmodule
 """
 
+BUS = """\
+module pad(inout wire [3:0] b, input logic oe, input logic [3:0] d, output wire [3:0] r);
+  assign b = oe ? d : 4'bz;
+  assign r = b;
+endmodule
+module bus(input logic clk, input logic oe, input logic [3:0] d, inout wire [3:0] io, output logic [3:0] q);
+  wire [3:0] r;
+  pad u_pad(.b(io), .oe, .d, .r);
+  always_ff @(posedge clk) q <= r;
+endmodule
+"""
+"""A pin that the design drives while `oe` is set and reads always."""
+
 HEAD = """\
 import os, sys, time, random
 import cocotb

@@ -8,7 +8,7 @@ from sim.coverage import difference, popcount
 from sim.design import Design
 from sim.simulation import Limits, Simulation, Testbench
 from sim.simulator import Simulator
-from tests.sim.conftest import HEAD, design, test_body
+from tests.sim.conftest import BUS, HEAD, design, test_body
 
 
 def simulate(simulator: Simulator, design: Design, text: str) -> Simulation:
@@ -96,6 +96,30 @@ async def t(dut):
     )
     r = simulate(simulator, ports, text)
     assert r.status == "passed" and r.coverage.toggle > 0.9
+
+
+def test_inout_port_carries_both_what_the_testbench_and_what_the_design_drives(simulator):
+    text = (
+        HEAD
+        + """@cocotb.test()
+async def t(dut):
+    cocotb.start_soon(Clock(dut.clk, 10, unit="ns").start())
+    for n in range(32):
+        await FallingEdge(dut.clk)
+        dut.oe.value, dut.d.value = n % 2, n // 2
+        if n % 2 == 0:
+            dut.io.value = 15 - n // 2
+        await RisingEdge(dut.clk)
+        await ReadOnly()
+        expected = n // 2 if n % 2 else 15 - n // 2
+        assert dut.io.value == expected
+        await RisingEdge(dut.clk)
+        assert dut.q.value == expected
+"""
+    )
+    r = simulate(simulator, design(BUS, "bus"), text)
+    assert r.status == "passed", r.log
+    assert r.coverage.toggle > 0.95
 
 
 def test_design_with_delays_of_its_own_replays(simulator):
