@@ -244,6 +244,7 @@ bool confine_calls(const Calls& calls) {
     if (!calls.untouchable.empty()) {
         filter.deny_if(SYS_kill, 0, all, true, all, EPERM);               // everybody
         filter.deny({424}, EPERM);  // pidfd_send_signal: a folder of /proc serves it as well as pidfd_open's answer
+        filter.deny({SYS_sendmsg, SYS_sendmmsg}, EPERM);  // files on their way through a socket are nobody's to count
         filter.deny_if(SYS_prctl, 0, all, true, PR_SET_DUMPABLE, EPERM);  // it hides open files from who counts them
     }
     return filter.install();
