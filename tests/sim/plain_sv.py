@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from sim.design import Design
-from sim.toolchain import find_toolchain
+from sim.toolchain import Toolchain, find_toolchain
 
 MAIN = """\
 #include "verilated.h"
@@ -49,3 +49,18 @@ def run(design: Design, text: str, folder: Path) -> bytes:
     assert built.returncode == 0, built.stderr[-3000:]
     subprocess.run([folder / "obj" / "plain"], cwd=folder, check=True, timeout=120, stdout=subprocess.DEVNULL)
     return (folder / "coverage.dat").read_bytes()
+
+
+def run_from_scratch(tools: Toolchain, design: Design, text: str, folder: Path) -> None:
+    """Build and run as a person would with `verilator --binary --coverage`, without a compiler cache."""
+    design.write_to(folder / "rtl")
+    (folder / "rtl" / "testbench.sv").write_text(text)
+    command = [
+        tools.verilator, "--binary", "--coverage", "-Wno-fatal", "--top-module", "tb", "--Mdir", "../obj",
+        "-CFLAGS", "-fcoroutines -std=c++20", "-MAKEFLAGS", "CXX=g++ LINK=g++ CFG_CXXFLAGS_PCH_I=-include OBJCACHE=",
+        *(s.path for s in design.sources), "testbench.sv", "-o", "plain",
+    ]  # fmt: skip
+    built = subprocess.run(command, cwd=folder / "rtl", env=tools.environment, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr[-3000:]
+    subprocess.run([folder / "obj" / "plain"], cwd=folder, check=True, timeout=120, stdout=subprocess.DEVNULL)
+    assert (folder / "coverage.dat").stat().st_size > 0
