@@ -51,6 +51,7 @@ using Command = std::vector<std::string>;
 
 constexpr size_t record_capacity = 256u << 20;  // virtual; pages are taken as they are used
 constexpr size_t record_keep = 1u << 20;        // what a later run may find already allocated
+constexpr uint64_t no_limit = ~0ULL;
 
 int command_fd = -1;
 int reply_fd = -1;
@@ -183,7 +184,7 @@ void send_replay() {
 }
 
 // Replays the record in a fresh child of the elaborated model.
-ReplayResult replay_record(uint64_t evaluations, std::chrono::milliseconds wall, int random_seed,
+ReplayResult replay_record(const llm4cov::Limits& limits, std::chrono::milliseconds wall, int random_seed,
                            const std::string& waves = "") {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC)) throw std::runtime_error("pipe");
@@ -200,7 +201,7 @@ ReplayResult replay_record(uint64_t evaluations, std::chrono::milliseconds wall,
         replay_pipe = fds[1];
         set_fatal_handler(send_replay);
         Verilated::threadContextp()->randSeed(random_seed);
-        design->replay(*record, record_capacity, evaluations, replay_state, waves);
+        design->replay(*record, record_capacity, limits, replay_state, waves);
         send_replay();
     }
     close(fds[1]);
@@ -292,7 +293,7 @@ void run(const Command& c) {
     const uint64_t evaluations = std::min<uint64_t>(record->evaluations, job.limits.evaluations);
     const uint64_t claimed = record->outputs[record->evaluations % 2];
     if (!c.at(8).empty()) write_record(c.at(8), evaluations);
-    const ReplayResult replayed = replay_record(evaluations, job.wall + std::chrono::seconds(5), 1);
+    const ReplayResult replayed = replay_record({job.limits.time, evaluations}, job.wall + std::chrono::seconds(5), 1);
     const bool same = replayed.complete && replayed.replay.evaluations == evaluations &&
                       replayed.replay.outputs == claimed;
     std::ostringstream out;
@@ -310,7 +311,7 @@ void run(const Command& c) {
 void replay(const Command& c) {
     reset_record();
     const uint64_t evaluations = read_record(c.at(1));
-    const ReplayResult result = replay_record(evaluations, std::chrono::minutes(5), 1, c.at(2));
+    const ReplayResult result = replay_record({no_limit, evaluations}, std::chrono::minutes(5), 1, c.at(2));
     std::ostringstream out;
     out << "{\"replayed\": " << (result.complete ? "true" : "false")
         << ", \"evaluations\": " << result.replay.evaluations << ", \"cpu_s\": " << result.cpu_s << ", \"hits\": \""
@@ -324,8 +325,8 @@ void probe(const Command& c) {
     const uint64_t evaluations = number(c, 1);
     design->randomise(*record, record_capacity, evaluations, 1);
     const auto wall = std::chrono::seconds(5);
-    const ReplayResult a = replay_record(evaluations, wall, 1);
-    const ReplayResult b = replay_record(evaluations, wall, 2);
+    const ReplayResult a = replay_record({no_limit, evaluations}, wall, 1);
+    const ReplayResult b = replay_record({no_limit, evaluations}, wall, 2);
     if (!a.complete || !b.complete) {
         reply("{\"deterministic\": null}");
         return;

@@ -332,7 +332,7 @@ uint64_t Design::next_event() const {
     return m_api->events_pending(m_model) ? m_api->next_time_slot(m_model) : no_event;
 }
 
-void Design::replay(const Record& record, size_t capacity, uint64_t max_evaluations, Replay& result,
+void Design::replay(const Record& record, size_t capacity, const Limits& limits, Replay& result,
                     const std::string& waves) {
     VerilatedContext* const context = Verilated::threadContextp();
     current_end = &result.end;
@@ -341,9 +341,11 @@ void Design::replay(const Record& record, size_t capacity, uint64_t max_evaluati
     uint64_t now = 0;
     const bool traced = !waves.empty() && m_api->trace_open;
     if (traced) m_api->trace_open(m_model, waves.c_str());
-    while (at < end && result.evaluations < max_evaluations) {
+    while (at < end && result.evaluations < limits.evaluations) {
         uint64_t step, changed, index;
         if (!read_varint(at, end, step) || !read_varint(at, end, changed)) break;
+        // no run goes on after its end or past its limit; a forged record would
+        if ((step && result.end != End::none) || step > limits.time - now) break;
         if (traced && step) m_api->trace_dump(now);  // a time step has one place in a waveform, whatever its evaluations
         for (; changed; --changed) {
             if (!read_varint(at, end, index) || index >= m_inputs.size()) return;

@@ -65,9 +65,9 @@ public:
     // another by name. Returns the picoseconds until the design's own next event, 0 if it has none.
     uint64_t step(const uint8_t* inputs, uint8_t* outputs);
 
-    // Applies a record to the model, at most `max_evaluations` of it, and keeps `result` up to date while it goes on.
-    // Tolerates any bytes. Writes the waveforms to the file `waves` unless it is empty or the model cannot.
-    void replay(const Record& record, size_t capacity, uint64_t max_evaluations, Replay& result,
+    // Applies a record to the model, as far as a run within `limits` would go, and keeps `result` up to date. Tolerates
+    // any bytes. Writes the waveforms to the file `waves` unless it is empty or the model cannot.
+    void replay(const Record& record, size_t capacity, const Limits& limits, Replay& result,
                 const std::string& waves = "");
 
     // Fills `record` with `evaluations` evaluations of random inputs, one a nanosecond.
