@@ -93,7 +93,7 @@ def test_sim_prints_one_object_and_exits_0_when_passed(folder):
     [
         ("counter.sv", "failing.py", "test_failed"),
         ("counter.sv", "broken.py", "load_error"),
-        ("counter.sv", "counter.sv", "unsupported"),
+        ("counter.sv", "counter.sv", "policy_violation"),
         ("switch.sv", "passing.py", "design_error"),
     ],
 )
@@ -101,6 +101,19 @@ def test_sim_exits_1_with_an_object_for_every_other_status(folder, design, testb
     done = llm4cov(folder, "sim", design, testbench, "--json")
     assert one_object(done)["status"] == status
     assert done.returncode == 1
+
+
+def test_sim_runs_systemverilog_from_a_file_or_a_folder(folder):
+    text = "module tb;\n  logic clk = 0, rst_n = 0, en = 0; wire [1:0] n; wire full;\n  counter dut(.*);\n"
+    text += "  always #5 clk = ~clk;\n  `GO\nendmodule\n"
+    (folder / "bench").mkdir()
+    (folder / "bench" / "tb.sv").write_text('`include "go.svh"\n' + text)
+    (folder / "bench" / "go.svh").write_text("`define GO initial begin #12 rst_n = 1; en = 1; #60 $finish; end\n")
+    result = one_object(llm4cov(folder, "sim", "counter.sv", "bench", "--json"))
+    assert (result["status"], result["language"]) == ("passed", "systemverilog")
+    (folder / "tb.sv").write_text(text.replace("`GO", "initial #20 $finish"))
+    done = llm4cov(folder, "sim", "counter.sv", "tb.sv")
+    assert done.returncode == 1 and "error: tb.sv:6" in done.stdout
 
 
 def test_sim_prints_status_metrics_and_the_place_of_the_log(folder):

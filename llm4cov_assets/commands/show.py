@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -64,7 +65,8 @@ def simulation(
     )
     if result.status != "passed" or result.coverage.overall is None:
         errors = result.feedback.partition("\ncoverage:")[0].strip()
-        console.print(escape(errors.replace("error: testbench.py:", f"error: {testbench.name}:")), soft_wrap=True)
+        named = re.sub(r"error: testbench\.(py|sv):", f"error: {testbench.name}:", errors)
+        console.print(escape(named), soft_wrap=True)
     if result.coverage.overall is not None:
         console.print(metrics(result.coverage.as_dict(), result.points, result.metrics_unavailable))
         if len(files) > 1:

@@ -1,11 +1,12 @@
-"""Every status that a cocotb testbench can have, produced for real."""
+"""Every status, produced for real; those of SystemVerilog testbenches in detail in test_systemverilog.py."""
 
 from __future__ import annotations
 
 import pytest
 
+from sim.coverage import difference, popcount
 from sim.design import Design
-from sim.simulation import Limits, Simulation, Testbench
+from sim.simulation import STATUSES, Limits, Simulation, Testbench
 from sim.simulator import Simulator
 from tests.sim.conftest import HEAD, design, test_body
 
@@ -194,6 +195,73 @@ def test_missing_module_is_design_error(simulator):
 def test_duplicate_module_is_design_error(simulator):
     twice = design("module twice(input logic a); endmodule\nmodule twice(input logic b); endmodule\n", "twice")
     assert simulate(simulator, twice, "x").status == "design_error"
+
+
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        (("assert False",), "test_failed"),
+        (("raise RuntimeError",), "test_failed"),
+        (("os._exit(0)",), "early_exit"),
+        (("os.kill(os.getpid(), 15)",), "crashed"),
+        (("os.abort()",), "crashed"),
+        (("while True: pass",), "timeout"),
+        (("await Timer(1, unit='sec')",), "timeout"),
+    ],
+    ids=["assertion", "exception", "_exit", "SIGTERM", "abort", "endless loop", "time"],
+)
+def test_coverage_until_then_is_kept_however_a_run_ends(simulator, counter, lines, status):
+    run = "await ClockCycles(dut.clk, 20)"
+    whole = simulate(simulator, counter, test_body(run))
+    r = simulate(simulator, counter, test_body(run, *lines), Limits(wall_s=0.7, cpu_s=20))
+    assert r.status == status
+    assert r.coverage.overall >= whole.coverage.overall and not popcount(difference(whole.hits, r.hits))
+    assert r.score == (r.coverage.overall if r.running else 0.0)
+
+
+@pytest.mark.parametrize("ending", ["starved", "nonconverged"])
+def test_coverage_is_kept_where_nothing_goes_on(simulator, ending):
+    loop = design(
+        "module osc(input logic clk, input logic a, output logic y, output logic q);\n"
+        "  assign y = a & ~y;\n  always_ff @(posedge clk) q <= ~q;\nendmodule\n",
+        "osc",
+    )
+    last = "    await RisingEdge(dut.y)\n" if ending == "starved" else "    dut.a.value = 1\n    await Timer(5)\n"
+    edges = "    for n in range(6):\n        dut.clk.value = n % 2\n        await Timer(5)\n"
+    r = simulate(simulator, loop, HEAD + "@cocotb.test()\nasync def t(dut):\n" + edges + last)
+    assert r.status == ending and not r.running and r.score == 0
+    assert r.coverage.toggle > 0
+
+
+def test_every_status_is_produced(simulator, counter):
+    """By a testbench or design that a person could have written; nothing here is injected."""
+    good, clock = "await ClockCycles(dut.clk, 20)", "module tb; logic clk = 0; {} dut(.clk); endmodule"
+    secret = "dut.secret.value = 15"
+    real = design("module real_port(input logic clk, input real r); endmodule", "real_port")
+    loop = design("module osc(input logic a, output logic y); assign y = a & ~y; endmodule", "osc")
+    broken = design("module broken(input logic clk; endmodule", "broken")
+    raw = design('module raw(input logic clk); always @(posedge clk) $c("no C++"); endmodule', "raw")
+    rise = HEAD + "@cocotb.test()\nasync def t(dut):\n    dut.a.value = 1\n    await Timer(5)\n"
+    cases = {
+        "passed": (counter, Testbench(test_body(good))),
+        "test_failed": (counter, Testbench(test_body("assert False"))),
+        "load_error": (counter, Testbench("import nothing_of_that_name")),
+        "compile_error": (counter, Testbench("module tb; counter dut(.nothing(1)); endmodule", "systemverilog")),
+        "design_error": (broken, Testbench(test_body(good))),
+        "tool_error": (raw, Testbench(test_body(good))),
+        "timeout": (counter, Testbench(test_body("await Timer(10, unit='ms')"))),
+        "starved": (counter, Testbench(HEAD + "@cocotb.test()\nasync def t(dut):\n    await RisingEdge(dut.clk)\n")),
+        "nonconverged": (loop, Testbench(rise)),
+        "crashed": (counter, Testbench(test_body("import ctypes; ctypes.string_at(0)"))),
+        "resource_limit": (counter, Testbench(test_body("while True: print('x' * 100000)"))),
+        "early_exit": (counter, Testbench(test_body(good, "os._exit(0)"))),
+        "policy_violation": (counter, Testbench('module tb; initial $system("id"); endmodule', "systemverilog")),
+        "forged": (counter, Testbench(test_body(good, secret, "dut.mode.value = 2", good))),
+        "unsupported": (real, Testbench(clock.format("real_port"), "systemverilog")),
+    }
+    found = {status: next(simulator.run_many(d, [t])) for status, (d, t) in cases.items()}
+    assert {status: r.status for status, r in found.items()} == {status: status for status in STATUSES}
+    assert all(r.feedback for r in found.values())
 
 
 def test_killing_everything_in_reach_harms_no_other_testbench(simulator, counter):
