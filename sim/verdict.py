@@ -137,5 +137,6 @@ def _unless_forged(status: str, outcome: Outcome, deterministic: bool | None) ->
 def _out_of_memory(outcome: Outcome) -> bool:
     if any(e.get("type") == "MemoryError" for e in outcome.tests.errors):
         return True
-    # an allocation that fails in C++ aborts with std::bad_alloc
-    return outcome.signal == signal.SIGABRT and "bad_alloc" in outcome.log[-4000:]
+    # an allocation that fails in C++ throws std::bad_alloc, which nothing catches or the harness reports
+    fatal = outcome.signal == signal.SIGABRT or outcome.end == End.FATAL
+    return fatal and "bad_alloc" in outcome.log[-4000:]

@@ -37,6 +37,8 @@ void Design::run_testbench(const std::string& library, Record& record, size_t ca
     running = this;
     const Llm4covModel* const bench = entry();
     m_bench = new VerilatedContext;
+    const char* name = "testbench";
+    m_bench->commandArgs(1, &name);  // $test$plusargs and $value$plusargs find none; without arguments they are fatal
     m_bench->randSeed(seed ? seed : 1);  // 0 would mean the time of day
     m_bench->fatalOnError(false);
     m_bench->errorLimit(1 << 30);  // $error does not end a simulation
