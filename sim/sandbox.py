@@ -38,6 +38,8 @@ _ETC = ("alternatives", "group", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "l
         "nsswitch.conf", "os-release", "passwd", "python3", "timezone",
         f"python{sys.version_info.major}.{sys.version_info.minor}")  # fmt: skip
 
+_PRIVATE = ("/dev/shm", "/tmp")  # writable for the program, and its own
+
 _KILL_S = 5.0  # after which those that still fork are left to the machine
 _FIRST_UID = 60100  # of a range that neither distributions nor systemd give to users
 _CPUS = "/sys/devices/system/cpu"  # numerical libraries ask it how many threads to start
@@ -83,14 +85,18 @@ class Bubblewrap:
         binds = {Path(p): "--ro-bind-try" for p in (*_python(), *readable) if not _is_system(p)}
         binds |= {Path(p): "--bind" for p in writable}
         nested = sorted(binds.items(), key=lambda bind: len(bind[0].parts))  # what lies inside covers what is around
+        # whoever could rename what is around our folders in a private one would decide what the harness finds there
+        fixed = [str(path) for path in dict.fromkeys(_below_private(p) for p in binds) if path and path not in binds]
         # the program is process 1: one of bubblewrap's own there would hold our pipes open to any testbench
         return [
             self.program, "--unshare-pid", "--as-pid-1", "--unshare-net", "--unshare-ipc", "--unshare-uts",
             "--unshare-cgroup-try", "--new-session", "--die-with-parent", "--cap-drop", "ALL",
             "--setenv", "LLM4COV_SANDBOX", self.name, *_system_binds(), "--proc", "/proc", "--dev", "/dev",
-            "--tmpfs", "/dev/shm", "--tmpfs", "/tmp", "--symlink", "/tmp", "/var/tmp", "--dir", "/run",
+            *(argument for folder in _PRIVATE for argument in ("--tmpfs", folder)),
+            "--symlink", "/tmp", "/var/tmp", "--dir", "/run",
+            *(argument for path in fixed for argument in ("--tmpfs", path)),
             *(argument for path, option in nested for argument in (option, str(path), str(path))),
-            "--remount-ro", "/dev", "--remount-ro", "/", "--", *command,
+            *(argument for path in (*fixed, "/dev", "/") for argument in ("--remount-ro", path)), "--", *command,
         ]  # fmt: skip
 
 
@@ -190,6 +196,12 @@ def _python() -> list[Path]:
 
 def _is_system(path: Path) -> bool:
     return any(path.is_relative_to(folder) for folder in _SYSTEM)
+
+
+def _below_private(path: Path) -> Path | None:
+    """The outermost folder around `path`, or itself, that lies in a private folder."""
+    return next((Path(folder) / path.relative_to(folder).parts[0] for folder in _PRIVATE
+                 if Path(folder) in path.parents), None)  # fmt: skip
 
 
 def _system_binds() -> Iterable[str]:
