@@ -103,6 +103,14 @@ def test_sim_exits_1_with_an_object_for_every_other_status(folder, design, testb
     assert done.returncode == 1
 
 
+def test_sim_says_of_a_design_with_random_numbers_that_it_is_no_function_of_its_inputs(folder):
+    (folder / "noisy.sv").write_text(COUNTER.replace("counter(", "noisy(").replace("n + 1", "$urandom"))
+    (folder / "noisy.py").write_text((folder / "passing.py").read_text())
+    done = llm4cov(folder, "sim", "noisy.sv", "noisy.py", "--json")
+    assert one_object(done)["deterministic"] is False
+    assert "not a function of its inputs" in llm4cov(folder, "sim", "noisy.sv", "noisy.py").stderr
+
+
 def test_sim_runs_systemverilog_from_a_file_or_a_folder(folder):
     text = "module tb;\n  logic clk = 0, rst_n = 0, en = 0; wire [1:0] n; wire full;\n  counter dut(.*);\n"
     text += "  always #5 clk = ~clk;\n  `GO\nendmodule\n"

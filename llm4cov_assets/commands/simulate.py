@@ -98,15 +98,19 @@ def simulate(
                 result = _examined(simulator, subject, bench, waves, fsm, limits=limits, seed=seed)
         adhoc.record_simulations(home(), subject, [bench], [result], simulator.points)
         found = files(simulator.points(result.build_id), result.hits) if result.hits else ()
+        deterministic = simulator.finished_build(result.build_id).deterministic if result.hits else None
         _export(simulator, result, bench, lcov, dat)
     if as_json:
-        print(json.dumps(result.as_json() | {"files": found}, ensure_ascii=False))
+        more = {"files": found, "deterministic": deterministic}
+        print(json.dumps(result.as_json() | more, ensure_ascii=False))
     else:
         log = home() / "reports" / "logs" / f"{result.simulation_id}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(result.log, encoding="utf-8")
         written = {option.lstrip("-"): path for option, path in exports.items()}
         show.simulation(subject, testbench, result, log, written, found)
+        if deterministic is False:
+            show.say(f"{subject.name} is not a function of its inputs ($random, files): no run of it is called forged")
     raise typer.Exit(0 if result.status == "passed" else 1)
 
 

@@ -43,6 +43,15 @@ endmodule
 """
 """A pin that the design drives while `oe` is set and reads always."""
 
+DELAYS = """\
+`timescale 1ns/1ps
+module delays(input logic a, output logic y, output logic tick);
+  initial tick = 0;
+  always #7 tick = ~tick;
+  always @(a) y <= #3 ~a;
+endmodule
+"""
+
 HEAD = """\
 import os, sys, time, random
 import cocotb

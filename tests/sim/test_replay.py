@@ -8,7 +8,7 @@ from sim.coverage import difference, popcount
 from sim.design import Design
 from sim.simulation import Limits, Simulation, Testbench
 from sim.simulator import Simulator
-from tests.sim.conftest import BUS, HEAD, design, test_body
+from tests.sim.conftest import BUS, DELAYS, HEAD, design, test_body
 
 
 def simulate(simulator: Simulator, design: Design, text: str) -> Simulation:
@@ -123,17 +123,7 @@ async def t(dut):
 
 
 def test_design_with_delays_of_its_own_replays(simulator):
-    delays = design(
-        """
-`timescale 1ns/1ps
-module delays(input logic a, output logic y, output logic tick);
-  initial tick = 0;
-  always #7 tick = ~tick;
-  always @(a) y <= #3 ~a;
-endmodule
-""",
-        "delays",
-    )
+    delays = design(DELAYS, "delays")
     text = (
         HEAD
         + """@cocotb.test()

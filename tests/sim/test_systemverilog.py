@@ -11,7 +11,7 @@ from sim.design import Design, SourceFile
 from sim.reading import TestbenchError, read_testbench
 from sim.simulation import Limits, Simulation, Testbench
 from sim.simulator import Simulator
-from tests.sim.conftest import BUS, design, test_body
+from tests.sim.conftest import BUS, DELAYS, design, test_body
 
 LIMITS = Limits(sim_time_ns=100_000, wall_s=20)
 HEAD = """\
@@ -222,17 +222,7 @@ endmodule
 
 
 def test_design_with_delays_of_its_own_keeps_its_time(simulator):
-    delays = design(
-        """
-`timescale 1ns/1ps
-module delays(input logic a, output logic y, output logic tick);
-  initial tick = 0;
-  always #7 tick = ~tick;
-  always @(a) y <= #3 ~a;
-endmodule
-""",
-        "delays",
-    )
+    delays = design(DELAYS, "delays")
     text = """\
 `timescale 1ns/1ps
 module tb;
