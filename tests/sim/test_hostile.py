@@ -26,10 +26,7 @@ GOOD, GOOD_VERILOG = cocotb(("pass",)), systemverilog(())
 
 
 class Held:
-    """One tier of the sandbox, with an engine that has run both languages, and a file that nobody may read or change.
-
-    In each tier the same attacks; the costly ones in the first only.
-    """
+    """One tier of the sandbox, with an engine that has run both languages, and a file that nobody may touch."""
 
     def __init__(self, simulator: Simulator) -> None:
         self.simulator, self.home = simulator, simulator.home

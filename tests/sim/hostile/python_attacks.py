@@ -52,8 +52,11 @@ INTERNALS = {
     ),
     "parameters and constants": Attack(
         CHANGED,
-        ("from cocotb.handle import Force", "attempt(lambda: setattr(dut.u_lock.KEY, 'value', dut.guess.value))",
-         "attempt(lambda: dut.u_lock.KEY.set(Force(1)), lambda: dut.u_lock.KEY._handle.set_signal_val_int(1, 1))"),
+        (
+            "from cocotb.handle import Force",
+            "attempt(lambda: setattr(dut.u_lock.KEY, 'value', dut.guess.value))",
+            "attempt(lambda: dut.u_lock.KEY.set(Force(1)), lambda: dut.u_lock.KEY._handle.set_signal_val_int(1, 1))",
+        ),
     ),
     "handles below cocotb": Attack(
         CHANGED,
@@ -119,67 +122,112 @@ INTERNALS = {
         ),
         says="models 1",
     ),
-}  # fmt: skip
+}
 
 RECORD = {
     "the evaluation count": Attack(CHANGED | LEFT, ("peek(record() + 16).value = 10**12",), says="record found"),
-    "the size of the record": Attack(CHANGED | LEFT | STOPPED, ("peek(record() + 48).value = 2**63",), says="record found"),
+    "the size of the record": Attack(
+        CHANGED | LEFT | STOPPED, ("peek(record() + 48).value = 2**63",), says="record found"
+    ),
     "the hash of the outputs": Attack(
         CHANGED,
-        ("dut.pair.value = 255", "dut.mode.value = 2", "await ClockCycles(dut.clk, 3)",
-         "at = record(); peek(at + 24).value = peek(at + 32).value = 0x5eed"),
+        (
+            "dut.pair.value = 255",
+            "dut.mode.value = 2",
+            "await ClockCycles(dut.clk, 3)",
+            "at = record(); peek(at + 24).value = peek(at + 32).value = 0x5eed",
+        ),
         ports=("dut.mode.value = 2", "await ClockCycles(dut.clk, 3)"),
         says="record found",
     ),
     "noise in place of the record": Attack(
         CHANGED | LEFT | STOPPED,
-        ("at = record()", "ctypes.memmove(at + 56, bytes(v % 3 for v in range(5000)), 5000)", "peek(at + 48).value = 5000"),
+        (
+            "at = record()",
+            "ctypes.memmove(at + 56, bytes(v % 3 for v in range(5000)), 5000)",
+            "peek(at + 48).value = 5000",
+        ),
         # anything that the ports can do is stimulus, also in this form
-        ports=("for n in range(400):", "    dut.rst_n.value, dut.en.value, dut.mode.value = n % 3 > 0, n % 2, n % 3",
-               "    await ClockCycles(dut.clk, 1)", "dut.mode.value = 3", "await ClockCycles(dut.clk, 3)"),
+        ports=(
+            "for n in range(400):",
+            "    dut.rst_n.value, dut.en.value, dut.mode.value = n % 3 > 0, n % 2, n % 3",
+            "    await ClockCycles(dut.clk, 1)",
+            "dut.mode.value = 3",
+            "await ClockCycles(dut.clk, 3)",
+        ),
         says="record found",
     ),
     "inputs after the limit of simulated time": Attack(
         CHANGED | LEFT,
-        ("dut.en.value = 0", "await ClockCycles(dut.clk, 2)",
-         "append((3 * 10**9, {'clk': 0}), (5000, {'clk': 1}), (5000, {'clk': 0}), (5000, {'clk': 1}))",
-         "leave_as_passed()"),
+        (
+            "dut.en.value = 0",
+            "await ClockCycles(dut.clk, 2)",
+            "append((3 * 10**9, {'clk': 0}), (5000, {'clk': 1}), (5000, {'clk': 0}), (5000, {'clk': 1}))",
+            "leave_as_passed()",
+        ),
         ports=("dut.en.value = 0", "await ClockCycles(dut.clk, 9)"),
         says="record found",
     ),
     "inputs after the end of the design": Attack(
         CHANGED | LEFT,
-        ("dut.en.value = 0", "await ClockCycles(dut.clk, 2)",
-         "append((4000, {'clk': 0, 'mode': 3}), *((5000, {'clk': n % 2}) for n in range(1, 9)))",
-         "leave_as_passed()"),
-        ports=("dut.en.value = 0", "await ClockCycles(dut.clk, 2)", "dut.mode.value = 3", "await ClockCycles(dut.clk, 9)"),
+        (
+            "dut.en.value = 0",
+            "await ClockCycles(dut.clk, 2)",
+            "append((4000, {'clk': 0, 'mode': 3}), *((5000, {'clk': n % 2}) for n in range(1, 9)))",
+            "leave_as_passed()",
+        ),
+        ports=(
+            "dut.en.value = 0",
+            "await ClockCycles(dut.clk, 2)",
+            "dut.mode.value = 3",
+            "await ClockCycles(dut.clk, 9)",
+        ),
         says="record found",
     ),
     "time that runs backwards": Attack(
         CHANGED | LEFT,
-        ("dut.en.value = 0", "await ClockCycles(dut.clk, 2)",
-         "append((2**64 - 400000, {'clk': 0}), (5000, {'clk': 1}), (5000, {'clk': 0}))", "leave_as_passed()"),
+        (
+            "dut.en.value = 0",
+            "await ClockCycles(dut.clk, 2)",
+            "append((2**64 - 400000, {'clk': 0}), (5000, {'clk': 1}), (5000, {'clk': 0}))",
+            "leave_as_passed()",
+        ),
         ports=("dut.en.value = 0", "await ClockCycles(dut.clk, 9)"),
         says="record found",
     ),
     "a grandchild goes on writing the record": Attack(
         CHANGED | LEFT,
-        ("at = record()", "if os.fork() == 0:", "    os.setsid()", "    if os.fork() == 0:",
-         "        while True: ctypes.memmove(at + 2000, os.urandom(4096), 4096)", "    os._exit(0)"),
-        ports=("for n in range(400):", "    dut.rst_n.value, dut.en.value, dut.mode.value = n % 3 > 0, n % 2, n % 3",
-               "    await ClockCycles(dut.clk, 1)", "dut.mode.value = 3", "await ClockCycles(dut.clk, 3)"),
+        (
+            "at = record()",
+            "if os.fork() == 0:",
+            "    os.setsid()",
+            "    if os.fork() == 0:",
+            "        while True: ctypes.memmove(at + 2000, os.urandom(4096), 4096)",
+            "    os._exit(0)",
+        ),
+        ports=(
+            "for n in range(400):",
+            "    dut.rst_n.value, dut.en.value, dut.mode.value = n % 3 > 0, n % 2, n % 3",
+            "    await ClockCycles(dut.clk, 1)",
+            "dut.mode.value = 3",
+            "await ClockCycles(dut.clk, 3)",
+        ),
         says="record found",
     ),
     "the pages of the record taken away": Attack(
         CHANGED | LEFT | {"timeout"},
-        ("at = record()", "libc = ctypes.CDLL(None)", "print('advice', libc.madvise(ctypes.c_void_p(at), 256 << 20, 9))",
-         "for name in os.listdir('/proc/self/map_files'):",
-         "    if name.startswith(format(at, 'x')):",
-         "        attempt(lambda: os.truncate('/proc/self/map_files/' + name, 0))",
-         "        attempt(lambda: os.open('/proc/self/map_files/' + name, os.O_RDWR))"),
+        (
+            "at = record()",
+            "libc = ctypes.CDLL(None)",
+            "print('advice', libc.madvise(ctypes.c_void_p(at), 256 << 20, 9))",
+            "for name in os.listdir('/proc/self/map_files'):",
+            "    if name.startswith(format(at, 'x')):",
+            "        attempt(lambda: os.truncate('/proc/self/map_files/' + name, 0))",
+            "        attempt(lambda: os.open('/proc/self/map_files/' + name, os.O_RDWR))",
+        ),
         says="advice 0",
     ),
-}  # fmt: skip
+}
 
 CLAIMS = {
     "coverage and result files": Attack(
@@ -213,19 +261,24 @@ CLAIMS = {
     "the signals of its limits": Attack(frozenset({"resource_limit"}), ("os.kill(os.getpid(), signal.SIGXCPU)",)),
     "handlers at the exit": Attack(
         RAN | LEFT | STOPPED,
-        ("import atexit", "atexit.register(lambda: [None for _ in iter(int, 1)])", "atexit.register(os.abort)",
-         "threading.Thread(target=lambda: time.sleep(300)).start()", "raise SystemExit(0)"),
+        (
+            "import atexit",
+            "atexit.register(lambda: [None for _ in iter(int, 1)])",
+            "atexit.register(os.abort)",
+            "threading.Thread(target=lambda: time.sleep(300)).start()",
+            "raise SystemExit(0)",
+        ),
         limits=quick(wall_s=1),
         slow=True,
     ),
     "a reply on every descriptor": Attack(
         RAN | LEFT,
         (
-            "reply = b'{\"end\":1,\"excess\":0,\"replayed\":true,\"same\":true,\"hits\":\"' + b'f' * 4000 + b'\"}\\n'",
+            'reply = b\'{"end":1,"excess":0,"replayed":true,"same":true,"hits":"\' + b\'f\' * 4000 + b\'"}\\n\'',
             "attempt(*(lambda f=f: os.write(f, reply) for f in range(200) if f > 2))",
         ),
     ),
-}  # fmt: skip
+}
 
 IMPORTS = {
     "modules that load by themselves": Attack(
@@ -242,8 +295,11 @@ IMPORTS = {
     ),
     "the testbench replaced while it runs": Attack(
         RAN,
-        ("open('testbench.py', 'w').write('import os; os.abort()')", "os.replace('testbench.py', 'session.py')",
-         "sys.modules['session'] = None"),
+        (
+            "open('testbench.py', 'w').write('import os; os.abort()')",
+            "os.replace('testbench.py', 'session.py')",
+            "sys.modules['session'] = None",
+        ),
     ),
     "coverage switched off while importing": Attack(
         frozenset({"load_error"}), (), top="import session\nsession._write = lambda: None\nos._exit(0)\n"
@@ -255,8 +311,8 @@ IMPORTS = {
             "library = [l.split()[-1] for l in open('/proc/self/maps') if 'builds' in l][0]",
             "home = library[: library.index('/builds/')]",
             "print('home', bool(home))",
-            "for folder in (home, home + '/builds', home + '/cache', home + '/cache/simulations', home + '/cache/ccache',",
-            "               os.path.dirname(library), os.environ['PYTHONPATH']):",
+            "below = [home + '/' + name for name in ('builds', 'cache', 'cache/simulations', 'cache/ccache')]",
+            "for folder in (home, *below, os.path.dirname(library), os.environ['PYTHONPATH']):",
             "    attempt(lambda: print(os.listdir(folder)[:3]), lambda: open(folder + '/' + MARK, 'w').write('x'))",
             "    attempt(lambda: os.rename(folder, folder + MARK), lambda: os.symlink('/', folder + '/' + MARK))",
             "attempt(lambda: open(home + '/canary').read(), lambda: open(home + '/canary', 'w').write('gone'))",
@@ -264,7 +320,7 @@ IMPORTS = {
         ),
         says="home True",
     ),
-}  # fmt: skip
+}
 
 PROCESSES = {
     "signals by every way": Attack(
@@ -274,7 +330,7 @@ PROCESSES = {
             "attempt(lambda: signal.pidfd_send_signal(os.open(f'/proc/{parent}', os.O_RDONLY | os.O_DIRECTORY), 9))",
             "attempt(lambda: signal.pidfd_send_signal(os.pidfd_open(parent), 9), lambda: os.kill(-1, 9))",
             "attempt(lambda: system_call(129, parent, 9, ctypes.create_string_buffer(128)))  # rt_sigqueueinfo",
-            "attempt(lambda: system_call(200, parent, 9), lambda: system_call(234, parent, parent, 9))  # tkill, tgkill",
+            "attempt(lambda: system_call(200, parent, 9), lambda: system_call(234, parent, parent, 9))  # tgkill",
             "attempt(lambda: signal.raise_signal(signal.SIGCHLD))",
         ),
     ),
@@ -317,17 +373,22 @@ PROCESSES = {
         RAN,
         (
             "if os.fork() == 0:",
-            "    os.setsid(); signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGHUP, signal.SIG_IGN)",
+            "    os.setsid(); [signal.signal(s, signal.SIG_IGN) for s in (signal.SIGTERM, signal.SIGHUP)]",
             "    if os.fork() == 0:",
             "        while True: time.sleep(1)",
             "    os._exit(0)",
             f"subprocess.Popen(['setsid', 'sh', '-c', 'sleep 300 # {MARK}'], stdout=None, stderr=None)",
         ),
     ),
-    "stopping itself": Attack(frozenset({"timeout"}), ("os.kill(os.getpid(), signal.SIGSTOP)",), limits=quick(wall_s=1)),
+    "stopping itself": Attack(
+        frozenset({"timeout"}), ("os.kill(os.getpid(), signal.SIGSTOP)",), limits=quick(wall_s=1)
+    ),
     "stopping all others": Attack(
-        RAN, ("attempt(*(lambda p=p: os.kill(int(p), signal.SIGSTOP) for p in os.listdir('/proc')",
-              "          if p.isdecimal() and int(p) != os.getpid()))"),
+        RAN,
+        (
+            "attempt(*(lambda p=p: os.kill(int(p), signal.SIGSTOP) for p in os.listdir('/proc')",
+            "          if p.isdecimal() and int(p) != os.getpid()))",
+        ),
     ),
     "limits, priorities and other settings": Attack(
         RAN,
@@ -360,10 +421,12 @@ PROCESSES = {
         ("threading.stack_size(65536)", "while True: threading.Thread(target=time.sleep, args=(60,)).start()"),
         limits=quick(processes=4, memory_mb=256),
     ),
-}  # fmt: skip
+}
 
 RESOURCES = {
-    "memory of one process": Attack(RAN | STOPPED | LEFT, ("x = [bytearray(b'1') * (64 << 20) for _ in range(99)]",), slow=True),
+    "memory of one process": Attack(
+        RAN | STOPPED | LEFT, ("x = [bytearray(b'1') * (64 << 20) for _ in range(99)]",), slow=True
+    ),
     "memory of many processes": Attack(
         frozenset({"resource_limit"}),
         ("for _ in range(6):", "    if os.fork() == 0: x = os.urandom(60 << 20); time.sleep(60)", "time.sleep(60)"),
@@ -372,8 +435,11 @@ RESOURCES = {
     ),
     "memory that is shared": Attack(
         frozenset({"resource_limit"}),
-        ("for _ in range(5):", "    if os.fork() == 0: m = mmap.mmap(-1, 40 << 20); m.write(bytes(40 << 20)); time.sleep(60)",
-         "time.sleep(60)"),
+        (
+            "for _ in range(5):",
+            "    if os.fork() == 0: m = mmap.mmap(-1, 40 << 20); m.write(bytes(40 << 20)); time.sleep(60)",
+            "time.sleep(60)",
+        ),
         limits=quick(memory_mb=120),
     ),
     "memory with a file system": Attack(
@@ -406,17 +472,18 @@ RESOURCES = {
         ),
     ),
     "files that travel through a socket": Attack(
-        RAN | STOPPED | LEFT,
+        RAN,
         (
             "left, right = socket.socketpair()",
             "for n in range(60):",
             "    f = open(f'{n}', 'wb'); os.unlink(f'{n}'); f.write(bytes(1 << 20)); f.flush()",
             "    attempt(lambda: socket.send_fds(left, [b'x'], [f.fileno()])); f.close()",
-            "time.sleep(0.3)",
         ),
+        says="refused: PermissionError",
     ),
     "output without end": Attack(
-        frozenset({"resource_limit"}), ("while True: os.write(1, b'\\x1b[2J\\xff\\x00' * 4096)",),
+        frozenset({"resource_limit"}),
+        ("while True: os.write(1, b'\\x1b[2J\\xff\\x00' * 4096)",),
         limits=quick(output_bytes=4 << 20),
     ),
     "recursion without end": Attack(
@@ -439,10 +506,11 @@ RESOURCES = {
         frozenset({"crashed"}), ("signal.signal(signal.SIGSEGV, signal.SIG_DFL)", "ctypes.memset(64, 0, 1 << 20)")
     ),
     "a heap that is destroyed": Attack(
-        frozenset({"crashed", "timeout"}), ("ctypes.memset(id(dut), 255, 4096)", "del dut", "import gc", "gc.collect()"),
+        frozenset({"crashed", "timeout"}),
+        ("ctypes.memset(id(dut), 255, 4096)", "del dut", "import gc", "gc.collect()"),
         limits=quick(wall_s=3),
     ),
-}  # fmt: skip
+}
 
 MACHINE = {
     "the network": Attack(
@@ -452,7 +520,7 @@ MACHINE = {
             "attempt(lambda: socket.create_connection(('1.1.1.1', 80)), lambda: socket.getaddrinfo('example.org', 80))",
             "attempt(lambda: socket.create_connection(('127.0.0.1', 22)))",
             "attempt(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('8.8.8.8', 53)))",
-            "attempt(*(lambda f=f: socket.socket(f, socket.SOCK_RAW) for f in (socket.AF_PACKET, socket.AF_NETLINK, 40)))",
+            "attempt(*(lambda f=f: socket.socket(f, socket.SOCK_RAW) for f in (socket.AF_PACKET, 16, 40)))",
             "names = ('/run/dbus/system_bus_socket', '/var/run/docker.sock', '/run/systemd/private', '\\0dbus')",
             "attempt(*(lambda n=n: socket.socket(socket.AF_UNIX).connect(n) for n in names))",
         ),
@@ -462,16 +530,18 @@ MACHINE = {
         (
             "for process in filter(str.isdecimal, os.listdir('/proc')):",
             "    if int(process) != os.getpid():",
-            "        attempt(lambda: open(f'/proc/{process}/environ').read(), lambda: os.listdir(f'/proc/{process}/fd'))",
+            "        attempt(*(lambda n=n: open(f'/proc/{process}/{n}').read() for n in ('environ', 'fd/0')))",
             "attempt(*(lambda p=p: os.listdir(p) for p in ('/root', '/home', os.path.expanduser('~root'), '../..')))",
         ),
     ),
     "the clock and the name of the machine": Attack(
         RAN,
-        ("attempt(lambda: time.clock_settime(time.CLOCK_REALTIME, 0), lambda: socket.sethostname('pwned'))",
-         "libc = ctypes.CDLL(None)",
-         "for function in ('settimeofday', 'adjtimex'):",
-         "    print(function, libc[function](ctypes.create_string_buffer(b'\\1' * 512), None))"),
+        (
+            "attempt(lambda: time.clock_settime(time.CLOCK_REALTIME, 0), lambda: socket.sethostname('pwned'))",
+            "libc = ctypes.CDLL(None)",
+            "for function in ('settimeofday', 'adjtimex'):",
+            "    print(function, libc[function](ctypes.create_string_buffer(b'\\1' * 512), None))",
+        ),
         says="settimeofday -1\nadjtimex -1",
     ),
     "namespaces and mounts": Attack(
@@ -503,11 +573,18 @@ MACHINE = {
             "attempt(lambda: fcntl.fcntl(open(cocotb.__file__), fcntl.F_SETLEASE, fcntl.F_RDLCK))",
         ),
     ),
-}  # fmt: skip
+}
 
 ATTACKS = {
     f"{kind}: {name}": attack
-    for kind, attacks in (("internals", INTERNALS), ("record", RECORD), ("claims", CLAIMS), ("imports", IMPORTS),
-                          ("processes", PROCESSES), ("resources", RESOURCES), ("machine", MACHINE))
+    for kind, attacks in (
+        ("internals", INTERNALS),
+        ("record", RECORD),
+        ("claims", CLAIMS),
+        ("imports", IMPORTS),
+        ("processes", PROCESSES),
+        ("resources", RESOURCES),
+        ("machine", MACHINE),
+    )
     for name, attack in attacks.items()
-}  # fmt: skip
+}
