@@ -50,7 +50,6 @@ using namespace llm4cov;
 using Command = std::vector<std::string>;
 
 constexpr size_t record_capacity = 256u << 20;  // virtual; pages are taken as they are used
-constexpr size_t record_keep = 1u << 20;        // what a later run may find already allocated
 constexpr uint64_t no_limit = ~0ULL;
 
 int command_fd = -1;
@@ -136,9 +135,9 @@ uint64_t number(const Command& command, size_t at) {
     return at < command.size() ? std::strtoull(command[at].c_str(), nullptr, 10) : 0;
 }
 
+// All of it, whatever it says of its size: a testbench must neither see the inputs of another nor keep memory taken.
 void reset_record() {
-    if (record->size > record_keep) madvise(record, record_capacity, MADV_REMOVE);
-    std::memset(static_cast<void*>(record), 0, sizeof(Record));
+    if (madvise(record, record_capacity, MADV_REMOVE)) throw std::runtime_error("cannot empty the record");
 }
 
 // The file of a record: the number of evaluations, then the data.
