@@ -9,6 +9,7 @@ _STOPPED_PROCESSES = frozenset({"resource_limit"})
 
 INTERNALS = {
     "value of a register": Attack(CHANGED, (f"dut.guess.value = {KEY}", "dut.pair.value = 255")),
+    "an output": Attack(CHANGED, ("dut.q.value = 9", "await ClockCycles(dut.clk, 1)", "dut.q.value = 3")),
     "register of an instance": Attack(CHANGED, ("dut.u_lock.unlocked.value = 1",)),
     "every action of cocotb": Attack(
         CHANGED,
@@ -139,6 +140,16 @@ RECORD = {
         ),
         ports=("dut.mode.value = 2", "await ClockCycles(dut.clk, 3)"),
         says="record found",
+    ),
+    "inputs of the testbench before": Attack(
+        CHANGED | LEFT,
+        (
+            "at = record()",
+            "print('others', any(ctypes.string_at(at + 56 + peek(at + 48).value, 200000)))",
+            "libc = ctypes.CDLL(None)",
+            "held = ctypes.memset(at + (64 << 20), 1, 8 << 20)",
+        ),
+        says="others False",
     ),
     "noise in place of the record": Attack(
         CHANGED | LEFT | STOPPED,
