@@ -72,7 +72,9 @@ def testbench(design: Design, style: str, cycles: int) -> str:
     interface = analyse(design).interface
     wait, assign = STYLES[style]
     lines = ["module tb;", *map(_declaration, interface.ports)]
-    lines.append(f"  {design.top} dut({', '.join(f'.{p.name}({p.name})' for p in interface.ports)});")
+    values = ", ".join(f".{name}({value})" for name, value in design.parameters)  # the plain build knows them from here
+    ports = ", ".join(f".{p.name}({p.name})" for p in interface.ports)
+    lines.append(f"  {design.top} {f'#({values}) ' if values else ''}dut({ports});")
     for number, clock in enumerate(interface.clocks):
         lines.append(f"  initial {clock} = 0;\n  always #{5 + 2 * number} {clock} = ~{clock};")
     lines += ["  initial begin", *_driving(interface, wait, assign, cycles), "    $finish;", "  end", "endmodule"]
