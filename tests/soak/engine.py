@@ -113,7 +113,8 @@ def soak(home: Path, designs: Sequence[Design], number: int, workers: int) -> Fo
         with Simulator(home / "home", workers=workers) as simulator:
             for k, design in enumerate(designs):
                 simulator.build(design)
-                watch.block(simulator, design, range(k * number, k * number + number // len(designs)))
+                share = number * (k + 1) // len(designs) - number * k // len(designs)
+                watch.block(simulator, design, range(k * number, k * number + share))
             built = {p.name for p in (home / "home" / "builds").iterdir() if _is_kept(p)}
     finally:
         tempfile.tempdir = before

@@ -16,4 +16,4 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> bool:
     os.environ["LLM4COV_SOAK"] = "1"
-    return pytest.main(["-v", "-m", "", "--timeout", "3600", "--durations=0", TESTS, "-k", options.k]) == 0
+    return pytest.main(["-v", "-m", "", "--timeout", "3600", "--durations=10", TESTS, "-k", options.k]) == 0

@@ -17,4 +17,4 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> bool:
     os.environ["LLM4COV_FUZZ"] = str(options.times)  # read when pytest imports the tests
-    return pytest.main(["-v", "-m", "", "--timeout", "86400", "--durations=0", TESTS, "-k", options.k]) == 0
+    return pytest.main(["-v", "-m", "", "--timeout", "86400", "--durations=10", TESTS, "-k", options.k]) == 0
