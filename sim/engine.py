@@ -154,12 +154,15 @@ class Engine:
         folder = self._empty_folder()
         record = self._folder / "record" if keep_record else None
         try:
+            library = ""
             if isinstance(testbench, str):
                 (folder / "testbench.py").write_text(testbench, encoding="utf-8", errors="surrogateescape")
+            else:  # where it was compiled is out of sight of every testbench
+                library = str(shutil.copy(testbench, folder))
             reply = self._ask(
                 "run", str(folder), str(limits.sim_time_ns), str(limits.evaluations),
                 str(int(limits.wall_s * 1000)), str(max(1, int(limits.cpu_s))), str(limits.memory_mb),
-                str(limits.output_bytes), str(record or ""), "" if isinstance(testbench, str) else str(testbench),
+                str(limits.output_bytes), str(record or ""), library,
                 str(seed & 0x7FFFFFFF), json.dumps({"seed": seed, "top": build.top}),
                 str(limits.processes), str(limits.disk_mb), str(limits.files),
                 timeout_s=2 * limits.wall_s + _GRACE_S,

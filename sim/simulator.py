@@ -91,6 +91,7 @@ class Simulator(AbstractContextManager["Simulator"]):
         self._cache = SimulationCache(self.home / "cache" / "simulations")
         runs = self.home / "cache" / "run"
         remove_stale_folders(runs)
+        remove_stale_folders(self.toolchain.scratch)
         self._pool = LocalPool(self.workers, lambda: Engine(self.toolchain, runs))
         self._backend: Backend = backend or self._pool
 

@@ -7,8 +7,6 @@ A SystemVerilog testbench is checked first (sim/violations.py), then compiled wi
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -64,12 +62,8 @@ def prepared(tools: Toolchain, design: Design, build: Build, testbench: Testbenc
         status = "resource_limit" if found[0].rule == "resource" else "policy_violation"
         yield Prepared(None, status, "\n".join(_told(v, testbench.text) for v in found))
         return
-    work = Path(tempfile.mkdtemp(prefix="testbench.", dir=tools.builds))
-    try:
-        work.chmod(0o755)
+    with tools.scratch_folder() as work:
         yield _compile(tools, design, build, testbench.text, work)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def _told(violation: Violation, text: str) -> str:

@@ -199,7 +199,7 @@ class Toolchain:
             return call(command, cwd=Path(folder), env=self.environment).returncode == 0
 
     def verilate(self, *arguments: str | Path, cwd: Path, cpu_s: int = TOOL_CPU_S) -> Finished:
-        """Run Verilator in the sandbox. It can write to the build that `cwd` lies in: a folder in `builds`.
+        """Run Verilator in the sandbox. It can write to the folder of `builds` or `scratch` that `cwd` lies in.
 
         It is ended when it has used `cpu_s` seconds of CPU time, TOOL_MEMORY_MB of memory, or has written a file of
         TOOL_FILE_MB: `Finished.limited`.
@@ -223,16 +223,33 @@ class Toolchain:
         """Run a tool on input that nobody vouches for."""
         limits = f"ulimit -t {cpu_s}; ulimit -v {TOOL_MEMORY_MB << 10}; ulimit -f {TOOL_FILE_MB << 11}"  # KiB, 512 B
         command = ["/bin/sh", "-c", f'{limits}; exec "$@"', "sh", *command]
-        build = self.builds / cwd.resolve().relative_to(self.builds).parts[0]
+        root = next(folder for folder in (self.builds, self.scratch) if cwd.resolve().is_relative_to(folder))
+        build = root / cwd.resolve().relative_to(root).parts[0]
         self.ccache_dir.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="tmp.", dir=self.builds) as scratch:
+        with self.scratch_folder() as scratch:
             wrapped = self.sandbox.wrap(
                 [str(c) for c in command],
-                writable=[build, self.ccache_dir, Path(scratch)],
+                writable=[build, self.ccache_dir, scratch],
                 readable=[self.harness_folder, *self.readable],
             )
             # the machine may be busy with others: CPU time decides
-            return call(wrapped, cwd=cwd, env=self.environment | {"TMPDIR": scratch}, timeout_s=10 * cpu_s)
+            return call(wrapped, cwd=cwd, env=self.environment | {"TMPDIR": str(scratch)}, timeout_s=10 * cpu_s)
+
+    @property
+    def scratch(self) -> Path:
+        """What is compiled for one simulation. Testbenches see `builds`, and must not see each other's."""
+        return self.builds.parent / "cache" / "compile"
+
+    @contextmanager
+    def scratch_folder(self) -> Iterator[Path]:
+        """A folder in `scratch` that goes when the block ends; named after this process, in case it does not end it."""
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=self.scratch))
+        try:
+            folder.chmod(0o755)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def ensure_harness(self) -> Path:
         """Compile the harness and the precompiled header of models unless that was done before; return the program.
