@@ -27,6 +27,7 @@ MACHINE = {
 }
 """What the machine may refuse, and the mend."""
 
+_INTERRUPTED = 130
 _LITTLE = 64 << 20  # bytes of free space that hint at the place where they ran out
 
 app = typer.Typer(
@@ -45,7 +46,10 @@ query.mount(app)
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 the answer is "failed", 2 wrong usage or unreadable input."""
     try:
-        sys.exit(app(standalone_mode=False))
+        code = app(standalone_mode=False)
+        if code == _INTERRUPTED:  # typer makes this of KeyboardInterrupt, without a word
+            raise KeyboardInterrupt
+        sys.exit(code)
     except NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
@@ -61,7 +65,7 @@ def main() -> None:
         fail(f"{error.strerror}{_where(error)}: check this path")
     except (KeyboardInterrupt, typer.Abort):
         print("llm4cov: interrupted; what was finished is stored, the same command goes on from there", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(_INTERRUPTED)
 
 
 def _where(error: OSError) -> str:

@@ -13,6 +13,8 @@ from sim.engine import Engine
 T = TypeVar("T")
 R = TypeVar("R")
 
+_LONGEST_WAIT_S = 1.0
+
 
 class Backend(Protocol):
     """Runs pieces of work on engines.
@@ -65,7 +67,7 @@ class LocalPool:
         futures = [self._threads.submit(one, i, item) for i, item in enumerate(items)]
         try:
             for _ in items:
-                position, result, error = done.get()
+                position, result, error = _next(done)
                 if error is not None:
                     raise error
                 yield position, result  # type: ignore[misc]
@@ -103,3 +105,13 @@ class LocalPool:
             engine = self._make_engine()
             self._engines.append(engine)
         return engine
+
+
+def _next(done: queue.SimpleQueue[T]) -> T:
+    """The next entry. Waits with a timeout, since an untimed wait does not notice Ctrl-C: importing polars installs a
+    signal handler with SA_RESTART, under which only timed waits are interrupted."""
+    while True:
+        try:
+            return done.get(timeout=_LONGEST_WAIT_S)
+        except queue.Empty:
+            continue

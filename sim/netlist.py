@@ -145,6 +145,8 @@ class _Builder(Processes):
             high -= width
 
     def continuous(self, assignment: Any) -> None:
+        if not isinstance(assignment, ast.AssignmentExpression):
+            return  # pyslang could not make sense of it: what it drives stays unknown
         frame = Frame()
         self.clock = ""
         self.execute_expression(assignment, frame)

@@ -200,6 +200,26 @@ def test_close_keeps_what_there_is_at_ctrl_c(folder):
     assert (folder / "interrupted" / "best.py").exists()
 
 
+@pytest.mark.slow
+def test_ctrl_c_ends_a_simulation_at_once_and_leaves_no_folder(folder):
+    home = folder / "interrupted-home"
+    (folder / "endless.py").write_text(
+        "import cocotb\n\n@cocotb.test()\nasync def t(dut):\n    while True:\n        pass\n"
+    )
+    command = [sys.executable, "-m", "llm4cov_assets.cli", "sim", "counter.sv", "endless.py", "--timeout", "100000"]
+    running = subprocess.Popen(
+        command, cwd=folder, env=os.environ | {"LLM4COV_HOME": str(home)}, stderr=subprocess.PIPE, text=True
+    )
+    while not list((home / "cache" / "run").glob("*/job-*")):
+        assert running.poll() is None
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=120)
+    assert running.returncode == 130
+    assert told.startswith("llm4cov: interrupted")
+    assert not list((home / "cache" / "run").iterdir())
+
+
 @pytest.mark.parametrize("arguments", [("--policy", "nobody"), ("--policy", "stage_2"), ("--out", "passing.py")])
 def test_close_refuses_what_it_cannot_do_before_it_starts(folder, arguments):
     done = llm4cov(folder, "close", "counter.sv", *arguments)

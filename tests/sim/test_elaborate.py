@@ -113,6 +113,22 @@ def test_a_missing_top_is_an_error() -> None:
         analyse(Design(name="m", sources=(SourceFile("m.sv", b"module m; endmodule"),), top="other"))
 
 
+@pytest.mark.parametrize(
+    ("body", "parameters"),
+    [("assign y = {W{a}};", (("W", "abc"),)), ("assign y = {W{a}};", (("W", "-4"),)), ("assign y = nowhere + 1;", ())],
+)
+def test_what_elaboration_cannot_make_sense_of_is_not_followed(
+    body: str, parameters: tuple[tuple[str, str], ...]
+) -> None:
+    found = analysis(
+        f"module m #(parameter W = 2) (input logic a, output logic [1:0] y, output logic z); {body}\n"
+        "always_comb if (a) z = 1; else z = 0;\nendmodule",
+        parameters=parameters,
+    )
+    assert [p.name for p in found.interface.ports] == ["a", "y", "z"]
+    assert any(branch.steps for branch in found.branches)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("folder", "top"), [("picorv32", None), ("serv", "serv_rf_top")])
 def test_real_designs_are_analysed_whole(folder: str, top: str | None) -> None:
