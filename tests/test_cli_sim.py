@@ -210,11 +210,14 @@ def test_ctrl_c_ends_a_simulation_at_once_and_leaves_no_folder(folder):
     running = subprocess.Popen(
         command, cwd=folder, env=os.environ | {"LLM4COV_HOME": str(home)}, stderr=subprocess.PIPE, text=True
     )
-    while not list((home / "cache" / "run").glob("*/job-*")):
-        assert running.poll() is None
-        time.sleep(0.1)
-    running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=120)
+    try:
+        while not list((home / "cache" / "run").glob("*/job-*")):
+            assert running.poll() is None
+            time.sleep(0.1)
+        running.send_signal(signal.SIGINT)
+        _, told = running.communicate(timeout=120)
+    finally:
+        running.kill()
     assert running.returncode == 130
     assert told.startswith("llm4cov: interrupted")
     assert not list((home / "cache" / "run").iterdir())
