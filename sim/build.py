@@ -221,7 +221,7 @@ class Builder:
             return known or self._build(design, build_id, inspect, variant)
 
     def _build(self, design: Design, build_id: str, inspect: Inspect, variant: Variant) -> Build:
-        work = Path(tempfile.mkdtemp(prefix=f"{build_id}.", dir=self.toolchain.builds))
+        work = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=self.toolchain.builds))
         try:
             try:
                 record = _Compilation(design, work, self.toolchain, variant).run(inspect)

@@ -90,8 +90,8 @@ class Simulator(AbstractContextManager["Simulator"]):
         self._excluded: dict[tuple[str, tuple[Exclusion, ...]], Excluded] = {}
         self._cache = SimulationCache(self.home / "cache" / "simulations")
         runs = self.home / "cache" / "run"
-        remove_stale_folders(runs)
-        remove_stale_folders(self.toolchain.scratch)
+        for folder in (runs, self.toolchain.scratch, self.toolchain.builds):
+            remove_stale_folders(folder)
         self._pool = LocalPool(self.workers, lambda: Engine(self.toolchain, runs))
         self._backend: Backend = backend or self._pool
 

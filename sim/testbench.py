@@ -29,6 +29,9 @@ CPU_S = 60
 """Seconds of CPU that Verilator and the compiler may take each; an ordinary testbench takes one for both."""
 
 _ERROR = re.compile(r"^%Error(?P<code>-[A-Z0-9]+)?: ", re.MULTILINE)
+_SAYS_NOTHING = re.compile(
+    r"%Error: (Exiting due to|Cannot continue)|\s+\.\.\. (See the manual|For warning|Use \"|This fatal error|For error)"
+)
 _LEFT_OUT = re.compile(
     r"^%Warning-(?:COVERIGN|CONSTRAINTIGN|RANDC|UNSUPPORTED|ASSERTIGN)[^\n]*(?:\n(?!%)[^\n]*)*", re.MULTILINE
 )
@@ -60,7 +63,9 @@ def prepared(tools: Toolchain, design: Design, build: Build, testbench: Testbenc
         return
     if found := check(testbench.text, design):
         status = "resource_limit" if found[0].rule == "resource" else "policy_violation"
-        yield Prepared(None, status, "\n".join(_told(v, testbench.text) for v in found))
+        # what else is wrong is why no instance was found
+        told = sorted(found, key=lambda v: v.rule == "no_instance")
+        yield Prepared(None, status, "\n".join(_told(v, testbench.text) for v in told))
         return
     with tools.scratch_folder() as work:
         yield _compile(tools, design, build, testbench.text, work)
@@ -131,7 +136,7 @@ def _link(tools: Toolchain, work: Path) -> Finished:
 
 
 def _failed(finished: Finished) -> Prepared:
-    output = finished.output.strip()
+    output = "\n".join(line for line in finished.output.strip().split("\n") if not _SAYS_NOTHING.match(line))
     if finished.limited:
         return _beyond_limits(finished)
     codes = {match["code"] for match in _ERROR.finditer(output)}

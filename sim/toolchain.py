@@ -258,6 +258,11 @@ class Toolchain:
         """
         return self._ensure(self.harness_folder, "harness", self._compile_harness)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether what is compiled once for a home is there."""
+        return (self.harness_folder / "harness").exists()
+
     def ensure_launcher(self) -> Path:
         """Compile the launcher of the sandbox unless that was done before; return the program. Raises ToolError."""
         sources = [(HARNESS / f"{name}.cpp").read_text() for name in _LAUNCHER]
@@ -269,7 +274,7 @@ class Toolchain:
             return folder / program
         with locked(self.builds / f"{folder.name}.lock"):
             if not (folder / program).exists():
-                work = Path(tempfile.mkdtemp(prefix=f"{program}.", dir=self.builds))
+                work = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=self.builds))
                 try:
                     compile_in(work)
                     work.rename(folder)

@@ -417,7 +417,10 @@ class _Elaborated:
             symbol = next((p for p in given if p.name == name), None)
             if symbol is not None and name in own and _value(symbol) not in (_value(own[name]), _UNKNOWN):
                 at = self.unit.line(assignment.sourceRange.start) or line
-                message = f"parameter {name} of the design is {_shown(own[name])}; give it this value or leave it out"
+                message = (
+                    f"parameter {name} of the design is {_shown(own[name])}; give it this value or leave it out, or "
+                    f"build the design with another (--param {name}=VALUE)"
+                )
                 self.found.add("parameter", at, message)
 
     @cached_property

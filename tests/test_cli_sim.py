@@ -148,6 +148,7 @@ def test_sim_prints_status_metrics_and_the_place_of_the_log(folder):
         (("counter.sv", "passing.py", "--timeout", "1e300"), "--timeout"),
         (("counter.sv", "passing.py", "--seed", "9" * 30), "--seed"),
         (("counter.sv", "passing.py", "--waves", "/proc/waves.vcd"), "/proc/waves.vcd"),
+        (("counter.sv", "passing.py", "--waves", "waves.lxt"), ".vcd or .fst"),
         (("counter.sv", "a" * 5000 + ".py"), "aaa"),
         (("a" * 5000 + ".sv", "passing.py"), "aaa"),
         (("~nobody-here/a.sv", "passing.py"), "~nobody-here"),

@@ -84,6 +84,8 @@ def simulate(
     exports = {"--waves": waves, "--lcov": lcov, "--dat": dat}
     for option, path in exports.items():
         _refuse_unwritable(option, path)
+    if waves is not None and waves.suffix not in (".vcd", ".fst"):
+        raise UserError(f"--waves {waves}: give the file a name that ends with .vcd or .fst")
     subject = find(design, top, define, include, param)
     limits = Limits()
     if timeout is not None:
@@ -91,6 +93,8 @@ def simulate(
             raise UserError(f"--timeout {timeout:g}: must be more than 0 and at most {MOST_SECONDS} seconds")
         limits = replace(limits, wall_s=timeout, cpu_s=timeout)
     with Simulator(home(), workers=1, retry_faults=retry_faults, read_cache=not no_cache) as simulator:
+        if not simulator.toolchain.is_ready:
+            show.say("compiling the simulator's runtime, once for this home: a minute or two")
         with show.working(f"simulating {testbench.name} on {subject.name}"):
             if waves is None and not fsm:
                 [result] = simulator.run_many(subject, [bench], limits=limits, seed=seed)

@@ -319,6 +319,7 @@ void Design::run(Record& record, size_t capacity, const Limits& limits) {
         settle();
     }
     if (record.end == End::none) record.end = End::done;
+    record.time = now;
     // cocotb has shut down by itself unless the run ended behind its back
     if (record.end == End::finish || record.end == End::stop || record.end == End::starved) {
         const End reason = record.end;

@@ -29,7 +29,7 @@ enum class End : uint32_t {
 // The child runs untrusted code: everything here is a claim, apart from the inputs, which are only stimulus.
 struct Record {
     End end;
-    uint64_t time;         // of the last evaluation, in units of the design's precision
+    uint64_t time;         // at the end, or of the last evaluation, in units of the design's precision
     uint64_t evaluations;  // finished evaluations
     uint64_t outputs[2];   // hash of all outputs after n evaluations, at n % 2: a kill never tears count and hash apart
     uint64_t errors;       // $error and failed assertions of a SystemVerilog testbench

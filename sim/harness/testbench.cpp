@@ -57,7 +57,10 @@ void Design::run_testbench(const std::string& library, Record& record, size_t ca
         m_bench->time(next);
     }
     if (record.end == End::none) record.end = End::done;
-    if (record.end == End::done) bench->finish(model);
+    if (record.end == End::done) {
+        record.time = scaled(m_bench->time(), ratio(m_bench->timeprecision(), own->timeprecision()));
+        bench->finish(model);
+    }
     record.errors = static_cast<uint64_t>(m_bench->errorCount());
     Verilated::threadContextp(own);
     if (record.end == End::done || record.end == End::finish) m_api->finish(m_model);

@@ -111,3 +111,12 @@ def test_failures_for_want_of_disk_space_are_raised_and_not_stored(home, counter
         for design, status in ((counter, "test_failed"), (unbuilt, "test_failed")):
             result = next(s.run_many(design, [bench]))
             assert result.status == status and not result.cached
+
+
+def test_folders_of_processes_that_are_gone_are_removed(home):
+    left = [home / "builds" / "999999999-x", home / "cache" / "compile" / "999999999-y"]
+    for folder in left:
+        folder.mkdir(parents=True)
+        (folder / "all.cpp").write_text("")
+    with Simulator(home, workers=1):
+        assert not any(folder.exists() for folder in left)

@@ -88,6 +88,18 @@ def test_reaching_into_the_design_or_out_of_the_sandbox_is_a_policy_violation(si
     assert r.coverage.overall is None and r.hits == b""
 
 
+def test_messages_come_without_what_says_nothing_and_the_cause_comes_first(simulator, counter):
+    r = simulate(simulator, counter, bench("initial nothing = 1;"))
+    assert "nothing" in r.log and "Exiting due to" not in r.log and "See the manual" not in r.log
+    again = simulate(simulator, counter, "module tb; endmodule\nmodule counter; endmodule\n")
+    assert again.status == "policy_violation" and "instantiated" not in again.log.partition("\n")[0]
+
+
+def test_time_of_a_run_is_that_of_its_end(simulator, counter):
+    text = bench("initial #1000 $finish;").replace("always #5", "initial #5")
+    assert simulate(simulator, counter, text).sim_time_ns == 1000
+
+
 def test_simulation_ends_without_finish_when_nothing_is_left_to_do(simulator, counter):
     text = bench("initial begin rst_n = 1; en = 1; end").replace("always #5", "initial repeat (20) #5")
     r = simulate(simulator, counter, text)
