@@ -23,12 +23,13 @@ def test_memory_is_flat_and_nothing_is_left_whatever_testbenches_do(tmp_path):
 def test_soak_of_the_engine_sees_processes_and_files_that_are_left(tmp_path):
     """A check that cannot fail would say nothing."""
     assert not engine.Growth("all", "this process", 50.0, 50.0 + 2 * engine.GROWTH_MB).flat
+    others = frozenset(engine.children())
     with psutil.Popen(["sleep", "60"], cwd=tmp_path) as left:
         try:
-            assert [p.split()[0] for p in engine._alive({}, tmp_path)] == [str(left.pid)]
+            assert [p.split()[0] for p in engine.alive({}, tmp_path, others)] == [str(left.pid)]
         finally:
             left.kill()
-    assert engine._alive({}, tmp_path) == []
+    assert engine.alive({}, tmp_path, others) == []
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,7 +118,7 @@ def soak(home: Path, designs: Sequence[Design], number: int, workers: int) -> Fo
             built = {p.name for p in (home / "home" / "builds").iterdir() if _is_kept(p)}
     finally:
         tempfile.tempdir = before
-    left = _alive(watch.seen, home)
+    left = alive(watch.seen, home, watch.others)
     folders = (home / "home" / "cache" / "run", temporary)
     files = [str(p.relative_to(home)) for folder in folders for p in folder.rglob("*")]
     files += [f"builds/{p.name}" for p in (home / "home" / "builds").iterdir() if p.name not in built]
@@ -132,6 +132,7 @@ class _Watch:
         self.early = early
         self.statuses: Counter[str] = Counter()
         self.seen: dict[int, psutil.Process] = {}
+        self.others = frozenset(children())  # whoever calls may have started some, a test session for instance
         self._blocks: list[tuple[str, dict[str, float], dict[str, float]]] = []
 
     def block(self, simulator: Simulator, design: Design, numbers: range) -> None:
@@ -141,7 +142,7 @@ class _Watch:
             batch = list(testbenches(design, numbers[done - BATCH : done]))
             results = simulator.run_many(design, batch, limits=Limits(wall_s=60))
             self.statuses.update(r.status for r in results)
-            self.seen |= {p.pid: p for p in _children()}
+            self.seen |= {p.pid: p for p in children() if p not in self.others}
             if not early and done >= min(self.early, len(numbers) / 2):
                 early = _memory()
             if done % 1000 == 0 or done >= len(numbers):
@@ -160,17 +161,21 @@ class _Watch:
             )
 
 
-def _children() -> list[psutil.Process]:
+def children() -> list[psutil.Process]:
+    """What this process started, and what that started."""
     return psutil.Process().children(recursive=True)
 
 
-def _alive(seen: dict[int, psutil.Process], home: Path) -> list[str]:
-    """What still runs of the processes that were seen, and of all others those that work below `home`."""
+def alive(seen: dict[int, psutil.Process], home: Path, others: Collection[psutil.Process]) -> list[str]:
+    """What still runs of the processes that were seen, of this one's children, and of those that work below `home`;
+    but for `others`."""
     psutil.wait_procs([p for p in seen.values() if p.is_running()], timeout=10)  # the system's init takes its time
     found = []
     for process in psutil.process_iter():
         try:
-            known = seen.get(process.pid) == process or process in _children()
+            if process in others:
+                continue
+            known = seen.get(process.pid) == process or process in children()
             dead = process.status() == psutil.STATUS_ZOMBIE
             if process.pid != os.getpid() and not dead and (known or process.cwd().startswith(str(home))):
                 found.append(f"{process.pid} {' '.join(process.cmdline())[:80]}")
@@ -182,7 +187,7 @@ def _alive(seen: dict[int, psutil.Process], home: Path) -> list[str]:
 def _memory() -> dict[str, float]:
     """Resident MiB by name and id of this process and all that it started, bar those that end meanwhile."""
     found: dict[str, float] = {"this process": psutil.Process().memory_info().rss / 2**20}
-    for process in _children():
+    for process in children():
         with contextlib.suppress(psutil.NoSuchProcess):
             found[f"{process.name()} {process.pid}"] = process.memory_info().rss / 2**20
     return found

@@ -99,7 +99,7 @@ INTERNALS = {
         says="key set",
     ),
     "memory of the counters": Attack(
-        CHANGED | {"crashed"},
+        CHANGED | LEFT | STOPPED | {"load_error", "starved", "nonconverged"},  # it hits whatever lies in its way
         (
             "for line in open('/proc/self/maps').read().splitlines():",
             "    low, high = (int(x, 16) for x in line.split()[0].split('-'))",
