@@ -220,7 +220,7 @@ def test_ctrl_c_ends_a_simulation_at_once_and_leaves_no_folder(folder):
     finally:
         running.kill()
     assert running.returncode == 130
-    assert told.startswith("llm4cov: interrupted")
+    assert "llm4cov: interrupted" in told
     assert not list((home / "cache" / "run").iterdir())
 
 
