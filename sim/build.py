@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +22,8 @@ from typing import Any, Literal
 import numpy as np
 
 from sim.coverage import CoverageData, Points, parse_coverage, uncovered
-from sim.design import Design
+from sim.design import Design, macro_texts
+from sim.files import own_folder
 from sim.identity import content_id
 from sim.ports import unusable_port
 from sim.probe import with_named_resets
@@ -221,8 +221,7 @@ class Builder:
             return known or self._build(design, build_id, inspect, variant)
 
     def _build(self, design: Design, build_id: str, inspect: Inspect, variant: Variant) -> Build:
-        work = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=self.toolchain.builds))
-        try:
+        with own_folder(self.toolchain.builds) as work:
             try:
                 record = _Compilation(design, work, self.toolchain, variant).run(inspect)
                 record |= {"build_id": build_id, "rtl_id": design.rtl_id, "top": design.top}
@@ -233,15 +232,12 @@ class Builder:
                 raise
             (work / "build.json").write_text(json.dumps(record, indent=1))
             folder = self._keep(work, build_id)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
         self._known[build_id] = _build_of(record, folder, cached=True)
         return _build_of(record, folder, cached=False)
 
     def _keep(self, work: Path, build_id: str) -> Path:
         folder = self.toolchain.builds / build_id
         shutil.rmtree(folder, ignore_errors=True)  # a failed or damaged build of the same key
-        work.chmod(0o755)
         work.rename(folder)
         return folder
 
@@ -313,7 +309,7 @@ class _Compilation:
         command += WAVES_FLAGS.get(self.variant, ())
         command += ["--top-module", design.top]
         command += [f"-I{d or '.'}" for d in design.include_dirs]
-        command += [f"-D{name}={value}" if value else f"-D{name}" for name, value in design.defines]
+        command += [f"-D{macro}" for macro in macro_texts(design.defines)]
         command += [f"-G{name}={value}" for name, value in design.parameters]
         command += [s.path for s in design.sources]
         finished = self._verilator(command, bool(metrics))

@@ -6,17 +6,14 @@ why another key missed. Entries are written whole or not at all; one that cannot
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
-import os
-import stat
-import tempfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sim.files import open_ordinary, replace_file
 from sim.identity import canonical, sha256
 
 SCHEMA_VERSION = 1
@@ -36,7 +33,7 @@ class SimulationCache:
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
         """The result stored under `key`, or None."""
         try:
-            entry = json.loads(gzip.decompress(_read(self.path(key))))
+            entry = json.loads(gzip.decompress(_content(self.path(key))))
             if entry["key"] != json.loads(canonical(dict(key))):
                 return None
             result = entry["result"]
@@ -51,23 +48,6 @@ class SimulationCache:
         replace_file(path, data)
 
 
-def _read(path: Path) -> bytes:
-    """The content of an ordinary file; OSError for anything else, a pipe included, which would hang."""
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(f"{path} is no ordinary file")
+def _content(path: Path) -> bytes:
+    with open_ordinary(path, follow=True) as file:
         return file.read()
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write `data` to `path`, whole or not at all, in a folder that is made when missing. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +40,11 @@ class Exclusion:
     last_line: int | None = None
     instance: str = ""
     metric: str = ""
+
+
+def macro_texts(defines: Iterable[tuple[str, str]]) -> list[str]:
+    """Macros as command lines and preprocessors take them: `NAME`, or `NAME=VALUE` if there is a value."""
+    return [f"{name}={value}" if value else name for name, value in defines]
 
 
 @dataclass(frozen=True)

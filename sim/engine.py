@@ -10,19 +10,18 @@ import json
 import os
 import select
 import shutil
-import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 from sim.build import PROBE_EVALUATIONS, Build, Inspection, ModelPort
 from sim.checker import Checker
 from sim.design import Design
+from sim.files import make_own_folder, open_ordinary, remove
 from sim.sandbox import kill_tree
 from sim.simulation import Limits
 from sim.toolchain import Toolchain, ToolError
@@ -116,8 +115,7 @@ class Engine:
 
     def __init__(self, toolchain: Toolchain, runs: Path) -> None:
         self._tools = toolchain
-        runs.mkdir(parents=True, exist_ok=True)
-        self._folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=runs))
+        self._folder = make_own_folder(runs)
         self._process: subprocess.Popen[bytes] | None = None
         self._model: Path | None = None
         self._buffer = b""
@@ -318,38 +316,9 @@ class Engine:
             process.wait()
 
 
-def remove_stale_folders(runs: Path) -> None:
-    """Remove run folders of processes that are gone (killed before they could clean up)."""
-    for folder in runs.glob("*-*"):
-        pid = folder.name.partition("-")[0]
-        if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
-            remove(folder)
-
-
-def remove(path: Path) -> None:
-    """Remove a file, a link or a folder that a testbench made, as far as that is possible."""
-    with contextlib.suppress(OSError):
-        if path.is_symlink() or not path.is_dir():
-            path.unlink()
-            return
-        try:
-            shutil.rmtree(path, ignore_errors=True)
-        except RecursionError:  # folders in folders, thousands deep
-            subprocess.run(["rm", "-rf", "--", str(path)], stderr=subprocess.DEVNULL, check=False)
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that a testbench could have replaced: OSError for a link to elsewhere and for a pipe, which hangs."""
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(f"{path} is no ordinary file")
-        yield file
-
-
 def _read_log(path: Path) -> str:
     try:
-        with _opened(path) as file:
+        with open_ordinary(path) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
             return file.read(LOG_BYTES).decode("utf-8", errors="replace")
     except OSError:
@@ -357,14 +326,14 @@ def _read_log(path: Path) -> str:
 
 
 def _read_record(path: Path) -> bytes:
-    with _opened(path) as file:
+    with open_ordinary(path) as file:
         return file.read()
 
 
 def _read_tests(path: Path) -> Tests:
     """Read tests.json, which the testbench could have written: anything unexpected counts as nothing said."""
     try:
-        with _opened(path) as file:
+        with open_ordinary(path) as file:
             said = json.loads(file.read(_TESTS_BYTES))
         counts = {k: said[k] for k in asdict(Tests()) if k not in ("loaded", "errors")}
         if not all(type(v) is int and v >= 0 for v in counts.values()) or type(said["loaded"]) is not bool:

@@ -17,9 +17,10 @@ from sim.cache import SCHEMA_VERSION, SimulationCache
 from sim.conditions import BranchCondition
 from sim.coverage import Points, summarise
 from sim.design import Design, DesignError, Exclusion
-from sim.engine import LOG_BYTES, Engine, EngineDied, Outcome, remove_stale_folders, untold_errors
+from sim.engine import LOG_BYTES, Engine, EngineDied, Outcome, untold_errors
 from sim.exclusions import Excluded, without_excluded
 from sim.feedback import feedback
+from sim.files import remove_stale_folders
 from sim.identity import sha256
 from sim.simulation import STATUSES, Coverage, Limits, Simulation, Testbench
 from sim.testbench import STAND_IN_VERSION, Prepared, prepared

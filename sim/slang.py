@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyslang
 from pyslang import ast, parsing, syntax
 
-from sim.design import Design, SourceFile
+from sim.design import Design, SourceFile, macro_texts
 
 _PREDEFINED = (("VERILATOR", "1"), ("verilator", "1"), ("verilator3", "1"))  # by the simulator: what it sees, counts
 _SOURCE_CHARACTERS = 160  # of a line that a message quotes: generated and binary files have endless ones
@@ -73,7 +73,7 @@ def compile_files(
         manager.assignText(header.path, header.text)
     buffers = [manager.assignText(source.path, source.text) for source in sources]
     preprocessor = parsing.PreprocessorOptions()
-    preprocessor.predefines = [f"{name}={value}" if value else name for name, value in (*_PREDEFINED, *defines)]
+    preprocessor.predefines = macro_texts((*_PREDEFINED, *defines))
     preprocessor.additionalIncludePaths = list(include_dirs)
     options = ast.CompilationOptions()
     if top:
@@ -109,6 +109,11 @@ def _source_line(elaboration: Elaboration, location: pyslang.SourceLocation) -> 
     text = elaboration.manager.getSourceText(expanded.buffer)
     lines = text.rstrip("\0").splitlines()
     line = elaboration.manager.getLineNumber(expanded)
+    return quoted(lines, line)
+
+
+def quoted(lines: Sequence[str], line: int) -> str:
+    """A line (counted from 1) as messages quote it: stripped, printable, cut when long; empty if there is none."""
     source = lines[line - 1].strip() if 0 < line <= len(lines) else ""
     shown = _printable(source[:_SOURCE_CHARACTERS])
     return shown if len(source) <= _SOURCE_CHARACTERS else f"{shown} …"

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sim.build import Build
-from sim.design import Design
+from sim.design import Design, macro_texts
+from sim.files import own_folder
 from sim.simulation import Testbench
 from sim.stub import Unsupported, shared_text, stub
 from sim.toolchain import TOOL_MEMORY_MB, Finished, Toolchain
@@ -67,7 +68,7 @@ def prepared(tools: Toolchain, design: Design, build: Build, testbench: Testbenc
         told = sorted(found, key=lambda v: v.rule == "no_instance")
         yield Prepared(None, status, "\n".join(_told(v, testbench.text) for v in told))
         return
-    with tools.scratch_folder() as work:
+    with own_folder(tools.scratch) as work:
         yield _compile(tools, design, build, testbench.text, work)
 
 
@@ -83,7 +84,7 @@ def _compile(tools: Toolchain, design: Design, build: Build, text: str, work: Pa
     except Unsupported as error:
         return Prepared(None, "unsupported", str(error))
     includes = [f"-Iinclude/{d}" for d in design.include_dirs]
-    defines = [f"-D{name}={value}" if value else f"-D{name}" for name, value in design.defines]
+    defines = [f"-D{macro}" for macro in macro_texts(design.defines)]
     verilated = tools.verilate(
         *FLAGS, "--Mdir", "../obj", *includes, *defines, "stand_in.sv", "design.sv", FILE,
         cwd=work / "src", cpu_s=CPU_S,

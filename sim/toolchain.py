@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from sim.files import own_folder
 from sim.identity import content_id
 from sim.sandbox import Sandbox, SandboxError, find_sandbox, kill_tree
 
@@ -226,7 +227,7 @@ class Toolchain:
         root = next(folder for folder in (self.builds, self.scratch) if cwd.resolve().is_relative_to(folder))
         build = root / cwd.resolve().relative_to(root).parts[0]
         self.ccache_dir.mkdir(parents=True, exist_ok=True)
-        with self.scratch_folder() as scratch:
+        with own_folder(self.scratch) as scratch:
             wrapped = self.sandbox.wrap(
                 [str(c) for c in command],
                 writable=[build, self.ccache_dir, scratch],
@@ -239,17 +240,6 @@ class Toolchain:
     def scratch(self) -> Path:
         """What is compiled for one simulation. Testbenches see `builds`, and must not see each other's."""
         return self.builds.parent / "cache" / "compile"
-
-    @contextmanager
-    def scratch_folder(self) -> Iterator[Path]:
-        """A folder in `scratch` that goes when the block ends; named after this process, in case it does not end it."""
-        self.scratch.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=self.scratch))
-        try:
-            folder.chmod(0o755)
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     def ensure_harness(self) -> Path:
         """Compile the harness and the precompiled header of models unless that was done before; return the program.
@@ -274,12 +264,9 @@ class Toolchain:
             return folder / program
         with locked(self.builds / f"{folder.name}.lock"):
             if not (folder / program).exists():
-                work = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=self.builds))
-                try:
+                with own_folder(self.builds) as work:
                     compile_in(work)
                     work.rename(folder)
-                finally:
-                    shutil.rmtree(work, ignore_errors=True)
         return folder / program
 
     def _compile_harness(self, work: Path) -> None:

@@ -36,9 +36,7 @@ def verdict(outcome: Outcome, deterministic: bool | None, language: Language = "
         return "resource_limit"
     if outcome.signal:
         return "crashed"
-    if language == "systemverilog":
-        return _verdict_systemverilog(outcome, deterministic)
-    if not tests.loaded or tests.total == 0:
+    if language == "cocotb" and (not tests.loaded or tests.total == 0):
         # nothing of the testbench ran before it was loaded, so leaving early is a way of not loading
         return "load_error"
     if outcome.end in (End.TIME_LIMIT, End.EVALUATION_LIMIT):
@@ -51,6 +49,9 @@ def verdict(outcome: Outcome, deterministic: bool | None, language: Language = "
         return "starved"
     if outcome.end in (End.NONE, End.FINISH):
         return "early_exit"
+    if language == "systemverilog":  # `$finish`, and having nothing more to do, is no failure by itself
+        failed = outcome.errors > 0 or outcome.end == End.STOP
+        return _unless_forged("test_failed" if failed else "passed", outcome, deterministic)
     if tests.passed + tests.failed + tests.skipped < tests.total and outcome.end != End.STOP:
         return "early_exit"
     if tests.failed or outcome.end == End.STOP:
@@ -58,23 +59,6 @@ def verdict(outcome: Outcome, deterministic: bool | None, language: Language = "
     if tests.passed == 0:
         return "load_error"  # every test is skipped: none started
     return _unless_forged("passed", outcome, deterministic)
-
-
-def _verdict_systemverilog(outcome: Outcome, deterministic: bool | None) -> str:
-    """`$finish`, and having nothing more to do, is `passed` unless an error was reported before."""
-    match outcome.end:
-        case End.TIME_LIMIT | End.EVALUATION_LIMIT:
-            return _unless_forged("timeout", outcome, deterministic)
-        case End.NONCONVERGED:
-            return "nonconverged"
-        case End.FATAL:
-            return "crashed"
-        case End.STOP:
-            return _unless_forged("test_failed", outcome, deterministic)
-        case End.DONE:
-            return _unless_forged("test_failed" if outcome.errors else "passed", outcome, deterministic)
-        case _:
-            return "early_exit"
 
 
 def explain(status: str, outcome: Outcome, limits: Limits) -> str:

@@ -26,13 +26,12 @@ from typing import Any
 import pyslang
 from pyslang import ast, parsing, syntax
 
-from sim.design import Design
-from sim.slang import elaborate
+from sim.design import Design, macro_texts
+from sim.slang import elaborate, quoted
 
 MAX_VIOLATIONS = 50
 """The first so many are told."""
 
-_SOURCE_CHARACTERS = 160  # of a line that is quoted
 _SENTINEL = "llm4cov_end_of_design"
 
 _VERILATOR_MACROS = ("VERILATOR=1", "verilator=1", "verilator3=1", "VERILATOR_TIMING=1", "SYSTEMVERILOG=1",
@@ -141,10 +140,7 @@ class _Found:
 
     def add(self, rule: str, line: int, message: str) -> None:
         """Note a violation in a line."""
-        source = self._lines[line - 1].strip() if 0 < line <= len(self._lines) else ""
-        shown = "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in source[:_SOURCE_CHARACTERS])
-        shown = shown if len(source) <= _SOURCE_CHARACTERS else f"{shown} …"
-        self._found.setdefault((line, rule), Violation(rule, line, message, shown))
+        self._found.setdefault((line, rule), Violation(rule, line, message, quoted(self._lines, line)))
 
     def add_at(self, rule: str, offset: int, message: str) -> None:
         """Note a violation at a character of the text."""
@@ -277,7 +273,7 @@ class _Unit:
         self.buffer = manager.assignText(name, text)
         self._line_ends = [m.end() for m in re.finditer(b"\n", text.encode())]
         preprocessor = parsing.PreprocessorOptions()
-        preprocessor.predefines = [*_VERILATOR_MACROS, *(f"{n}={v}" if v else n for n, v in design.defines)]
+        preprocessor.predefines = [*_VERILATOR_MACROS, *macro_texts(design.defines)]
         preprocessor.undefines = list(_SLANG_MACROS)
         preprocessor.additionalIncludePaths = list(design.include_dirs)
         bag = pyslang.Bag()

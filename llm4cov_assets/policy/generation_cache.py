@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sim.cache import replace_file
+from sim.files import replace_file
 from sim.identity import sha256
 
 

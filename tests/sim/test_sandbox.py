@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from sim.files import own_folder
 from sim.sandbox import Landlock, Plain, SandboxError, find_sandbox
 from sim.selfcheck import describe
 from sim.simulation import Limits, Testbench
@@ -295,7 +296,7 @@ def test_compilers_run_inside_too(held, home):
 
 
 def test_what_other_testbenches_are_compiled_from_is_out_of_reach(held, counter):
-    with held.toolchain.scratch_folder() as other:
+    with own_folder(held.toolchain.scratch) as other:
         (other / "other.sv").write_text("module other_testbench; endmodule")
         log = log_of(held, counter, f"print(open({str(other / 'other.sv')!r}).read())")
     assert "other_testbench" not in log and ("PermissionError" in log or "FileNotFoundError" in log)

@@ -125,6 +125,15 @@ INTERNALS = {
     ),
 }
 
+_QUIET = ("dut.en.value = 0", "await ClockCycles(dut.clk, 2)")
+_ALL_THAT_PORTS_CAN_DO = (
+    "for n in range(400):",
+    "    dut.rst_n.value, dut.en.value, dut.mode.value = n % 3 > 0, n % 2, n % 3",
+    "    await ClockCycles(dut.clk, 1)",
+    "dut.mode.value = 3",
+    "await ClockCycles(dut.clk, 3)",
+)
+
 RECORD = {
     "the evaluation count": Attack(CHANGED | LEFT, ("peek(record() + 16).value = 10**12",), says="record found"),
     "the size of the record": Attack(
@@ -159,20 +168,13 @@ RECORD = {
             "peek(at + 48).value = 5000",
         ),
         # anything that the ports can do is stimulus, also in this form
-        ports=(
-            "for n in range(400):",
-            "    dut.rst_n.value, dut.en.value, dut.mode.value = n % 3 > 0, n % 2, n % 3",
-            "    await ClockCycles(dut.clk, 1)",
-            "dut.mode.value = 3",
-            "await ClockCycles(dut.clk, 3)",
-        ),
+        ports=_ALL_THAT_PORTS_CAN_DO,
         says="record found",
     ),
     "inputs after the limit of simulated time": Attack(
         CHANGED | LEFT,
         (
-            "dut.en.value = 0",
-            "await ClockCycles(dut.clk, 2)",
+            *_QUIET,
             "append((3 * 10**9, {'clk': 0}), (5000, {'clk': 1}), (5000, {'clk': 0}), (5000, {'clk': 1}))",
             "leave_as_passed()",
         ),
@@ -182,14 +184,12 @@ RECORD = {
     "inputs after the end of the design": Attack(
         CHANGED | LEFT,
         (
-            "dut.en.value = 0",
-            "await ClockCycles(dut.clk, 2)",
+            *_QUIET,
             "append((4000, {'clk': 0, 'mode': 3}), *((5000, {'clk': n % 2}) for n in range(1, 9)))",
             "leave_as_passed()",
         ),
         ports=(
-            "dut.en.value = 0",
-            "await ClockCycles(dut.clk, 2)",
+            *_QUIET,
             "dut.mode.value = 3",
             "await ClockCycles(dut.clk, 9)",
         ),
@@ -198,8 +198,7 @@ RECORD = {
     "time that runs backwards": Attack(
         CHANGED | LEFT,
         (
-            "dut.en.value = 0",
-            "await ClockCycles(dut.clk, 2)",
+            *_QUIET,
             "append((2**64 - 400000, {'clk': 0}), (5000, {'clk': 1}), (5000, {'clk': 0}))",
             "leave_as_passed()",
         ),
@@ -216,13 +215,7 @@ RECORD = {
             "        while True: ctypes.memmove(at + 2000, os.urandom(4096), 4096)",
             "    os._exit(0)",
         ),
-        ports=(
-            "for n in range(400):",
-            "    dut.rst_n.value, dut.en.value, dut.mode.value = n % 3 > 0, n % 2, n % 3",
-            "    await ClockCycles(dut.clk, 1)",
-            "dut.mode.value = 3",
-            "await ClockCycles(dut.clk, 3)",
-        ),
+        ports=_ALL_THAT_PORTS_CAN_DO,
         says="record found",
     ),
     "the pages of the record taken away": Attack(
