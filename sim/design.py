@@ -7,11 +7,17 @@ from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from sim import reasons
 from sim.identity import content_id, sha256
 
 
 class DesignError(Exception):
-    """A design that cannot be read or understood. The message names the file, the line and the mend."""
+    """A design that cannot be read or understood. The message names the file, the line and the mend; `reason` is the
+    kind of fault, one of `sim/reasons.py`."""
+
+    def __init__(self, message: str, reason: str = reasons.DOES_NOT_PARSE) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ class Design:
     `sources` are in compile order; `includes` are headers found through `include_dirs`
     (paths relative to the root). `clock` and `reset` are hints from `design.toml` (a reset hint may be
     `!name` for active low); without them they are inferred by elaboration. `exclusions` change what is shown of
-    coverage, never coverage itself.
+    coverage, never coverage itself. `instance` is the name that testbenches are asked to give the design, if any.
     """
 
     name: str
@@ -69,6 +75,7 @@ class Design:
     reset: str | None = None
     targets: tuple[tuple[str, float], ...] = field(default=(), compare=False)
     exclusions: tuple[Exclusion, ...] = ()
+    instance: str = ""
 
     @cached_property
     def rtl_id(self) -> str:
@@ -79,8 +86,9 @@ class Design:
     @cached_property
     def design_id(self) -> str:
         """Identity of the design with all that decides what a policy reads of it: specification, hints, exclusions."""
-        excluded = [[astuple(e) for e in self.exclusions]] if self.exclusions else []
-        return content_id("design", self.rtl_id, self.name, self.specification, self.clock, self.reset, *excluded)
+        added = [[astuple(e) for e in self.exclusions]] if self.exclusions else []
+        added += [{"instance": self.instance}] if self.instance else []
+        return content_id("design", self.rtl_id, self.name, self.specification, self.clock, self.reset, *added)
 
     def write_to(self, folder: Path) -> None:
         """Write every file below `folder`, with the design's relative paths."""

@@ -1,0 +1,23 @@
+"""Why a record of a source is no design: the words that `rejected_designs.reason` and `DesignError.reason` hold."""
+
+from __future__ import annotations
+
+NOT_STIMULUS = "not a stimulus task"
+MALFORMED = "malformed record"
+UNREADABLE = "unreadable"
+UNSAFE_ARCHIVE = "unsafe archive"
+NO_RTL = "no RTL"
+VHDL = "VHDL"
+ENCRYPTED = "encrypted"
+TOO_LARGE = "too large"
+DOES_NOT_PARSE = "does not parse"
+NO_TOP = "no top"
+SEVERAL_TOPS = "several tops"
+BLACK_BOXES = "black boxes"
+UNUSABLE_PORT = "unusable port"
+DOES_NOT_ELABORATE = "does not elaborate"
+DOES_NOT_BUILD = "does not build"
+DOES_NOT_RUN = "does not run"
+DUPLICATE = "duplicate"
+CONTAMINATED = "contaminated"
+NAME_TAKEN = "name taken"
