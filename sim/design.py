@@ -86,7 +86,7 @@ class Design:
     @cached_property
     def design_id(self) -> str:
         """Identity of the design with all that decides what a policy reads of it: specification, hints, exclusions."""
-        added = [[astuple(e) for e in self.exclusions]] if self.exclusions else []
+        added: list[object] = [[astuple(e) for e in self.exclusions]] if self.exclusions else []
         added += [{"instance": self.instance}] if self.instance else []
         return content_id("design", self.rtl_id, self.name, self.specification, self.clock, self.reset, *added)
 
