@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
+from sim.assembly import HEADER_SUFFIXES, SOURCE_SUFFIXES, compile_order
 from sim.design import SourceFile
-from sim.load import HEADER_SUFFIXES, SOURCE_SUFFIXES, compile_order
 from sim.simulation import Language, Testbench
 
 MOST_BYTES = 4 << 20

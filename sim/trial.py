@@ -7,13 +7,15 @@ files do not pay for it.
 
 from __future__ import annotations
 
-import json
+import pickle
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+from sim import reasons
 from sim.design import DesignError, SourceFile
 
 CPU_S = 20
@@ -27,18 +29,16 @@ _REFUSED = 3  # exit code of a child that raised DesignError
 _BLOCK = re.compile(rb"\b(?:begin|end)\b")
 _GROWING_MACRO = re.compile(rb"`define[ \t]+\w+(?:\(|(?:[^\n\\]|\\.|\\\r?\n)*`(?:[^\n\\]|\\.|\\\r?\n)*`)")
 _CHILD = """
-import json, resource, sys
+import pickle, resource, sys
 sys.path[:0] = {path!r}
 resource.setrlimit(resource.RLIMIT_CPU, ({cpu}, {cpu}))
 resource.setrlimit(resource.RLIMIT_AS, ({memory}, {memory}))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-from pathlib import Path
+from sim.assembly import assemble
 from sim.design import DesignError
-from sim.load import load_design
-options = json.load(sys.stdin)
-options["include_dirs"] = [Path(folder) for folder in options["include_dirs"]]
+found, options = pickle.load(sys.stdin.buffer)
 try:
-    load_design(Path(options.pop("path")), survived=True, **options)
+    assemble(found, survived=True, **options)
 except DesignError:
     sys.exit({refused})
 """
@@ -67,20 +67,22 @@ def _is_deep(text: bytes) -> bool:
     return deepest > _DEEP
 
 
-def refuse_what_breaks_the_parser(path: Path, **options: object) -> None:
-    """Load the design at `path` with the options of `load_design` in a child. Raises DesignError when that ends in a
-    crash or at a limit; a child that refuses the design says nothing, as its parent will refuse it too."""
+def refuse_what_breaks_the_parser(place: str, found: Any, options: Mapping[str, Any]) -> None:
+    """Assemble what was `found` (see `sim.assembly.assemble`, which takes the options) in a child. Raises DesignError
+    when that ends in a crash or at a limit; a child that refuses the design says nothing, as its parent will refuse it
+    too."""
     root = str(Path(__file__).resolve().parent.parent)
     code = _CHILD.format(path=[root], cpu=CPU_S, memory=MEMORY_BYTES, refused=_REFUSED)
-    request = json.dumps({"path": str(path), **options}, default=str)
     command = [sys.executable, "-c", code]
     try:
-        done = subprocess.run(command, input=request.encode(), capture_output=True, timeout=WALL_S, check=False)
+        request = pickle.dumps((found, dict(options)))
+        done = subprocess.run(command, input=request, capture_output=True, timeout=WALL_S, check=False)
         code_of_end = done.returncode
     except subprocess.TimeoutExpired:
         code_of_end = 1
     if code_of_end not in (0, _REFUSED):
         raise DesignError(
-            f"{path}: reading it takes the parser more than {CPU_S} s, {MEMORY_BYTES >> 30} GiB or all of its stack; "
-            "break up long expressions, deeply nested blocks, and macros or includes that expand to more of themselves"
+            f"{place}: reading it takes the parser more than {CPU_S} s, {MEMORY_BYTES >> 30} GiB or all of its stack; "
+            "break up long expressions, deeply nested blocks, and macros or includes that expand to more of themselves",
+            reasons.TOO_LARGE,
         )

@@ -11,9 +11,10 @@ from llm4cov_assets.ingest.generator import fingerprint
 from llm4cov_assets.ingest.kept import keep, kept_designs
 from llm4cov_assets.ingest.overlap import rouge_overlaps
 from llm4cov_assets.ingest.records import DesignRecord, batches
+from sim.assembly import HEADER_SUFFIXES, SOURCE_SUFFIXES
 from sim.design import Design, DesignError
 from sim.identity import content_id
-from sim.load import HEADER_SUFFIXES, SETTINGS_FILE, SOURCE_SUFFIXES, load_design
+from sim.load import SETTINGS_FILE, load_design
 
 FORMATS = ("auto", "directory", "filelist", "cvdp", "cvdp-ecov", "codev-r1", "verithoughts", "fusesoc")
 READABLE_FORMATS = ("auto", "directory")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from sim.assembly import SOURCE_SUFFIXES
 from sim.identity import content_id, sha256
-from sim.load import SOURCE_SUFFIXES
 
 NAME_BYTES = 64  # of a design's name in that of its batch, which becomes a folder name with up to three for each
 UNFINISHED_SUFFIXES = (".part", ".tmp", ".crdownload", ".swp", ".filepart")
