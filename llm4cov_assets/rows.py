@@ -23,6 +23,7 @@ from warehouse.schema import TABLES
 if TYPE_CHECKING:
     from llm4cov_assets.learning.evaluation import Episode
     from llm4cov_assets.learning.rollout import Step
+    from sim.build import Build
     from sim.elaborate import Analysis
 
 
@@ -126,6 +127,23 @@ def design_tables(rows: Iterable[Mapping[str, Any]], designs: Sequence[Design]) 
         "designs": design_rows(rows),
         "design_files": file_rows(designs),
         "exclusions": exclusion_rows(designs),
+    }
+
+
+def build_check_row(design: Design, simulation: Simulation, build: Build) -> dict[str, Any]:
+    """One row of `build_checks`: the build of a design and its run of reset and clocks alone."""
+    return {
+        "design_id": design.design_id,
+        "simulator": build.simulator,
+        "build_id": build.build_id,
+        "simulation_id": simulation.simulation_id,
+        "status": simulation.status,
+        "n_points": len(build.points),
+        "unavailable": [f"{metric}: {why}" for metric, why in build.metrics_unavailable.items() if metric != "fsm"],
+        "deterministic": build.deterministic,
+        "delays": build.delays,
+        "reset_coverage": simulation.coverage.overall,
+        "build_cpu_s": build.cpu_s,
     }
 
 

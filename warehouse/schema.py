@@ -143,14 +143,33 @@ TABLES: dict[str, Table] = {
             """,
         ),
         _table(
+            "build_checks",
+            "design_id simulator",
+            "keyed",
+            "What the simulator makes of a design that came in: its build, and a run of reset and clocks alone.",
+            """
+            design_id id -> designs  design
+            simulator text  simulator and version
+            build_id text  the build
+            simulation_id id -> simulations  the run
+            status text  how the run ended
+            n_points int  coverage points of the build
+            unavailable text[]  metrics that the simulator cannot measure on this design, as `metric: reason`
+            deterministic bool?  two replays of the same inputs agree; null if that could not be found out
+            delays bool  the design has delays of its own
+            reset_coverage float?  overall coverage that reset and clocks alone give
+            build_cpu_s float  CPU seconds of the build, when it was made
+            """,
+        ),
+        _table(
             "rejected_designs",
             "name source reason",
             "scoped",
             "What imports did not accept, and why.",
             """
             name text  record id or folder name
-            source text  where it came from
-            reason text  short reason
+            source text  file or folder, with the line of a record
+            reason text  kind of fault, such as `several tops` or `contaminated`
             detail text  the whole message, with file and line
             """,
         ),

@@ -8,7 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from llm4cov_assets.errors import UserError
-from llm4cov_assets.ingest.importing import Rejection, design_paths
+from llm4cov_assets.ingest.formats.directory import design_paths
+from llm4cov_assets.ingest.importing import Rejection
 from llm4cov_assets.ingest.inbox import batch_name, scan_inbox
 from llm4cov_assets.ingest.kept import keep, kept_batch, kept_designs
 from llm4cov_assets.ingest.records import DesignRecord, batches
@@ -44,16 +45,16 @@ def training_batches(profile: Profile, home: Path) -> list[str]:
     """Batches that a profile trains on: its generated ones, then what was imported for training."""
     imported = [
         batch
-        for batch, records in kept_designs(home).items()
-        if any(r.split == "train" and fnmatchcase(r.name, profile.designs_glob) for r in records)
+        for batch, designs in kept_designs(home).items()
+        if any(d.split == "train" and fnmatchcase(d.name, profile.designs_glob) for d in designs)
     ]
     return [*profile_batches(profile), *imported]
 
 
 def evaluation_records(profile: Profile, home: Path) -> list[DesignRecord]:
     """Designs that a profile evaluates on: its evaluation set, then what was imported for evaluation."""
-    imported = [r for records in kept_designs(home).values() for r in records if r.split == "eval"]
-    return [*evaluation_set(profile), *(r for r in imported if fnmatchcase(r.name, profile.designs_glob))]
+    imported = [d for designs in kept_designs(home).values() for d in designs if d.split == "eval"]
+    return [*evaluation_set(profile), *(d.load() for d in imported if fnmatchcase(d.name, profile.designs_glob))]
 
 
 def open_batch(partition: str, profile: Profile, home: Path) -> Batch:
@@ -65,7 +66,8 @@ def open_batch(partition: str, profile: Profile, home: Path) -> Batch:
     if partition in (generated := profile_batches(profile)):
         return Batch(generated[partition], [])
     if kept := kept_batch(home, partition):
-        return Batch([r for r in kept if r.split == "inbox" or fnmatchcase(r.name, profile.designs_glob)], [])
+        wanted = [d for d in kept if d.split == "inbox" or fnmatchcase(d.name, profile.designs_glob)]
+        return Batch([d.load() for d in wanted], [])
     for entry in scan_inbox(home / "inbox", settle_s=0):
         if batch_name(entry.name, entry.content_hash, INBOX_VERSION) == partition:
             return _taken_in(entry.path, partition, home)

@@ -1,33 +1,37 @@
-"""Bring designs in: read a source, check every design, keep the good ones in batches, say why the others are not."""
+"""Bring designs in: read a source, judge every record by itself, keep the good ones in batches, say why the others are
+not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from llm4cov_assets.errors import UserError
-from llm4cov_assets.ingest.generator import fingerprint
-from llm4cov_assets.ingest.kept import keep, kept_designs
-from llm4cov_assets.ingest.overlap import rouge_overlaps
-from llm4cov_assets.ingest.records import DesignRecord, batches
-from sim.assembly import HEADER_SUFFIXES, SOURCE_SUFFIXES
+from llm4cov_assets.ingest.candidates import Candidate
+from llm4cov_assets.ingest.formats import reader
+from llm4cov_assets.ingest.kept import KeptDesign, Staging, kept_designs, retire, staging
+from llm4cov_assets.ingest.overlap import EvaluationIndex, Overlap, SplitIndex, canonical_content
+from llm4cov_assets.ingest.records import DesignRecord, batches, fitting_size
+from sim import reasons
+from sim.assembly import assemble
 from sim.design import Design, DesignError
 from sim.identity import content_id
-from sim.load import SETTINGS_FILE, load_design
+from sim.load import SETTINGS_FILE
 
-FORMATS = ("auto", "directory", "filelist", "cvdp", "cvdp-ecov", "codev-r1", "verithoughts", "fusesoc")
-READABLE_FORMATS = ("auto", "directory")
-SOURCE_FOLDERS = {"rtl", "src", "source", "sources", "hdl", "verilog", "systemverilog", "include", "inc", "includes"}
-"""Folder names that hold parts of one design rather than designs of their own."""
+SPLITS = ("train", "eval", "inbox")
 
-Check = Callable[[Design], bool | None]
-"""Refuses a design by raising DesignError; returns whether two replays of it agree, None when that is not known."""
+Near = Literal["mark", "drop"]
+"""What becomes of a design that is nearly another one of its split: accepted and marked, or rejected."""
 
 
 @dataclass(frozen=True)
 class Rejection:
-    """A design that was not accepted; `reason` is short, `detail` the whole message with file and line."""
+    """A record that is no design here; `reason` is one of `sim/reasons.py`, `detail` the whole message with file, line
+    and mend."""
 
     name: str
     source: str
@@ -36,145 +40,254 @@ class Rejection:
 
 
 @dataclass(frozen=True)
+class Options:
+    """How designs are read: overrides for all of a source, and a prefix for their names."""
+
+    prefix: str = ""
+    top: str | None = None
+    defines: dict[str, str] = field(default_factory=lambda: {})
+    include_dirs: tuple[Path, ...] = ()
+    parameters: dict[str, str] = field(default_factory=lambda: {})
+
+
+@dataclass
 class ImportReport:
-    """What an import did. `batches` names the accepted designs batch by batch; nothing is kept in a dry run."""
+    """What an import did, or would do. `batches` holds the accepted designs; `known` were imported before and are as
+    they were; `replaced` are earlier versions of accepted designs; `contaminated` are training designs that an accepted
+    evaluation design shows to be copies of it: neither is used any more."""
 
-    accepted: list[DesignRecord] = field(default_factory=list)
-    rejected: list[Rejection] = field(default_factory=list)
-    batches: dict[str, list[DesignRecord]] = field(default_factory=dict)
+    accepted: list[KeptDesign] = field(default_factory=lambda: [])
+    rejected: list[Rejection] = field(default_factory=lambda: [])
+    known: list[KeptDesign] = field(default_factory=lambda: [])
+    replaced: list[KeptDesign] = field(default_factory=lambda: [])
+    contaminated: list[tuple[KeptDesign, Overlap]] = field(default_factory=lambda: [])
+    overlaps: list[Overlap] = field(default_factory=lambda: [])
+    batches: dict[str, list[KeptDesign]] = field(default_factory=lambda: {})
 
 
-def design_paths(path: Path) -> list[Path]:
-    """The designs at `path`: itself when it is a file or one design's folder, else its subfolders.
+Progress = Callable[[str, int, int | None, str], None]
+"""Told (what is being done, how many are done, of how many if known, which one now)."""
 
-    A folder is one design when it has RTL or a design.toml at its top, or keeps its parts in folders like `rtl` or
-    `src`. Hidden folders are left out.
-    """
-    if path.is_file():
-        return [path]
-    entries = sorted(p for p in path.iterdir() if not p.name.startswith("."))
-    suffixes = {*SOURCE_SUFFIXES, *HEADER_SUFFIXES}
-    if any(p.name == SETTINGS_FILE or (p.is_file() and p.suffix in suffixes) for p in entries):
-        return [path]
-    folders = [p for p in entries if p.is_dir()]
-    if not folders or any(p.name.lower() in SOURCE_FOLDERS for p in folders):
-        return [path]
-    return folders
+Check = Callable[[Sequence[KeptDesign], Progress], Iterator[tuple[KeptDesign, Rejection | None]]]
+"""Tries designs out: yields each with what is now known of it, or with why it is refused."""
+
+
+def silent(what: str, done: int, total: int | None, now: str) -> None:
+    """Progress that nobody watches."""
 
 
 def import_source(
-    path: Path,
+    source: str | Path,
     home: Path,
     *,
     format: str = "auto",
     split: str = "train",
-    batch_size: int = 80,
+    batch_size: int | None = None,
     dry_run: bool = False,
     batch: str | None = None,
+    near: Near = "mark",
+    options: Options | None = None,
     check: Check | None = None,
-    on_design: Callable[[Path, int, int], None] | None = None,
+    progress: Progress = silent,
+    before_commit: Callable[[dict[str, list[KeptDesign]]], None] = lambda batches: None,
 ) -> ImportReport:
-    """Import the design or designs at `path` and keep the accepted ones under `home`.
+    """Import the designs of `source`: a path, or the name of a data set. The accepted ones are kept under `home`, all
+    batches at once at the end; an import that fails or is killed keeps nothing.
 
-    `batch` is the prefix of the batches' names (by default the name of the source and a hash of what was accepted);
-    a single batch carries it alone. `check` may refuse a design, for example because it does not build. `on_design` is
-    told the path, its number and how many there are, before each one is read.
+    `batch` is the prefix of the batches' names (by default the name of the source and a hash of what was accepted); a
+    single batch carries it alone. Without `batch_size` batches are as large as is sensible. `check` may refuse designs
+    that were read well, for example because they do not build. `before_commit` sees the batches before anybody else.
 
     Raises UserError when the source is missing or in a format that cannot be read.
     """
-    path = Path(path).expanduser()
-    if format not in FORMATS:
-        raise UserError(f"no format {format!r}; there are {', '.join(FORMATS)}")
-    if format not in READABLE_FORMATS:
-        raise UserError(f"format {format!r} cannot be read; use `directory`: a folder of one design, or of folders")
-    if split not in ("train", "eval", "inbox"):
+    if split not in SPLITS:
         raise UserError(f"no split {split!r}; there are train and eval")
-    if not path.exists():
-        raise UserError(f"{path}: no such file or folder")
-    report = _judge(_read(path, on_design), path, split, check, _taken(home))
-    prefix = batch or f"{path.resolve().stem}-{content_id([r.design.design_id for r in report.accepted])[:8]}"
-    cut = batches(report.accepted, batch_size, prefix)
-    named = {prefix: report.accepted} if len(cut) == 1 else cut
-    if not dry_run:
-        for name, records in named.items():
-            for record in records:
-                keep(record, home, name)
-    return ImportReport(report.accepted, report.rejected, named)
-
-
-def _read(
-    path: Path, on_design: Callable[[Path, int, int], None] | None
-) -> Iterator[tuple[Path, Design | DesignError]]:
-    places = design_paths(path)
-    for i, place in enumerate(places):
-        if on_design:
-            on_design(place, i, len(places))
-        try:
-            yield place, load_design(place)
-        except DesignError as error:
-            yield place, error
-
-
-def _taken(home: Path) -> dict[str, str]:
-    """design_id by name, of the designs kept already; those that a person only simulated do not hold their names."""
-    return {r.name: r.design.design_id for batch in kept_designs(home).values() for r in batch if r.split != "adhoc"}
-
-
-def _judge(
-    found: Iterable[tuple[Path, Design | DesignError]],
-    source: Path,
-    split: str,
-    check: Check | None,
-    taken: dict[str, str],
-) -> ImportReport:
-    report = ImportReport()
-    evaluation = _untouchable() if split == "train" else []
-    names: dict[str, Design] = {}
-    for place, design in found:
-        where = str(place)
-        if isinstance(design, DesignError):
-            report.rejected.append(Rejection(place.stem, where, "unreadable", str(design)))
-            continue
-        twin = next((d for d in names.values() if d.rtl_id == design.rtl_id), None)
-        if twin is not None:
-            detail = f"{place}: the same RTL as {twin.name} in this import"
-            report.rejected.append(Rejection(design.name, where, "duplicate", detail))
-            continue
-        if design.name in names or taken.get(design.name, design.design_id) != design.design_id:
-            detail = f"{place}: another design is called {design.name!r}; give it a name in {SETTINGS_FILE}"
-            report.rejected.append(Rejection(design.name, where, "name taken", detail))
-            continue
-        if copied := _copied(design, evaluation):
-            report.rejected.append(Rejection(design.name, where, "in evaluation set", f"{place}: {copied}"))
-            continue
-        try:
-            deterministic = check(design) if check else None
-        except DesignError as error:
-            report.rejected.append(Rejection(design.name, where, "does not build", str(error)))
-            continue
-        names[design.name] = design
-        benchmark = "imported" if split == "eval" else ""
-        report.accepted.append(
-            DesignRecord(design, split, "imported", design.name, benchmark, str(source), deterministic)
-        )
+    if near not in ("mark", "drop"):
+        raise UserError(f"near duplicates are marked or dropped, not {near!r}")
+    candidates, count = reader(str(source), format)
+    with staging(home) as stage:
+        judge = _Judge(home, stage, split, near, options or Options(), progress)
+        for i, candidate in enumerate(candidates()):
+            progress("reading", i, count, candidate.name)
+            judge.judge(candidate)
+        report = judge.report
+        if check:
+            _tried(report, check, progress)
+        prefix = batch or _batch_prefix(str(source), report.accepted)
+        cut = batches(report.accepted, batch_size or fitting_size(len(report.accepted)), prefix)
+        report.batches = {prefix: report.accepted} if len(cut) == 1 else cut
+        if split == "eval":
+            report.contaminated = _contaminated(home, report.accepted, progress)
+        if not dry_run and report.accepted:
+            before_commit(report.batches)
+            report.batches = stage.commit(report.batches)
+            report.accepted = [d for designs in report.batches.values() for d in designs]
+            _retire(report)
     return report
 
 
-def _untouchable() -> list[Design]:
-    """Evaluation designs that nothing to train on may resemble: hand-written ones and those of held-out families."""
+def _batch_prefix(source: str, accepted: Sequence[KeptDesign]) -> str:
+    name = source.rstrip("/")
+    with suppress(OSError):
+        if Path(name).expanduser().exists():
+            name = Path(name).expanduser().resolve().stem
+    safe = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "designs"
+    return f"{safe[:64]}-{content_id([d.design_id for d in accepted])[:8]}"
+
+
+class _Judge:
+    """Decides on the candidates of one import, one by one; what is accepted is staged."""
+
+    def __init__(
+        self, home: Path, stage: Staging, split: str, near: Near, options: Options, progress: Progress
+    ) -> None:
+        self.report = ImportReport()
+        self._stage = stage
+        self._split = split
+        self._near = near
+        self._options = options
+        self._names: set[str] = set()
+        kept = [d for designs in kept_designs(home).values() for d in designs if d.split != "adhoc"]
+        mine = [d for d in kept if d.split == split] if split != "inbox" else []
+        self._taken = {d.name: d for d in sorted(kept, key=lambda d: d.kept_at)}
+        self._contents = {d.content: d.name for d in mine}
+        self._evaluation = _evaluation_index(kept) if split == "train" else None
+        self._clusters = {d.name: d.cluster for d in mine}
+        self._similar = SplitIndex() if split != "inbox" else None
+        for i, design in enumerate(mine):
+            progress("reading what was imported before", i, len(mine), design.name)
+            if self._similar:
+                self._similar.add(design.name, design.load().design)
+
+    def judge(self, candidate: Candidate) -> None:
+        """Accept the candidate, or say why it is rejected."""
+        try:
+            design = self._read(candidate)
+            earlier = self._earlier(design, candidate)
+            if earlier and earlier.design_id == design.design_id and earlier.split == self._split:
+                self.report.known.append(earlier)
+                self._names.add(design.name)
+                return
+            self._refuse_twins(design, candidate)
+            self._refuse_contamination(design, candidate)
+            near = self._nearest(design, candidate)
+        except DesignError as error:
+            self.report.rejected.append(Rejection(candidate.name, candidate.place, error.reason, str(error)))
+            return
+        self._names.add(design.name)
+        cluster = self._clusters[design.name] = self._clusters.get(near.other, near.other) if near else design.name
+        record = DesignRecord(
+            design, self._split, "imported", cluster, "imported" if self._split == "eval" else "", candidate.place,
+            difficulty=candidate.difficulty,
+        )  # fmt: skip
+        self.report.accepted.append(self._stage.add(record))
+        if near:
+            self.report.overlaps.append(near)
+        if earlier:
+            self.report.replaced.append(earlier)
+
+    def _read(self, candidate: Candidate) -> Design:
+        o = self._options
+        found = candidate.gather()
+        name = f"{o.prefix}{found.name or candidate.name}"
+        return assemble(
+            found, name=name, top=o.top, defines=o.defines, include_dirs=o.include_dirs, parameters=o.parameters
+        )
+
+    def _earlier(self, design: Design, candidate: Candidate) -> KeptDesign | None:
+        """The kept design of that name: the same one, or an earlier version from the same place."""
+        if design.name in self._names:
+            raise DesignError(
+                f"{candidate.place}: another design of this import is called {design.name!r}; {_RENAME}",
+                reasons.NAME_TAKEN,
+            )
+        earlier = self._taken.get(design.name)
+        if earlier is None or self._split == "inbox":
+            return None
+        if earlier.design_id != design.design_id and earlier.source != candidate.place:
+            raise DesignError(
+                f"{candidate.place}: another design is called {design.name!r} (from {earlier.source}); {_RENAME}",
+                reasons.NAME_TAKEN,
+            )
+        return earlier
+
+    def _refuse_twins(self, design: Design, candidate: Candidate) -> None:
+        twin = self._contents.setdefault(canonical_content(design), design.name)
+        if twin != design.name:
+            raise DesignError(f"{candidate.place}: the same RTL as {twin}, which is there already", reasons.DUPLICATE)
+
+    def _refuse_contamination(self, design: Design, candidate: Candidate) -> None:
+        found = self._evaluation.nearest(design) if self._evaluation else None
+        if found:
+            raise DesignError(
+                f"{candidate.place}: {found.file} is {_alike(found)} of the evaluation design {found.other}; "
+                "training on it would spoil the evaluation",
+                reasons.CONTAMINATED,
+            )
+
+    def _nearest(self, design: Design, candidate: Candidate) -> Overlap | None:
+        found = self._similar.add(design.name, design) if self._similar else None
+        if found and found.other == design.name:  # an earlier version of itself
+            return None
+        if found and self._near == "drop":
+            raise DesignError(
+                f"{candidate.place}: {found.file} is {_alike(found)} of {found.other}; --near-duplicates mark keeps it",
+                reasons.DUPLICATE,
+            )
+        return found
+
+
+_RENAME = f"give it a name in {SETTINGS_FILE}, or import with --prefix"
+
+
+def _alike(overlap: Overlap) -> str:
+    return f"a copy of {overlap.other_file} (ROUGE-L {overlap.share:.2f})"
+
+
+def _evaluation_index(kept: Sequence[KeptDesign]) -> EvaluationIndex:
+    """Everything that nothing to train on may resemble: hand-written designs, those of held-out families, and what was
+    imported for evaluation."""
     from llm4cov_assets.ingest.records import HELD_OUT_FAMILIES
     from llm4cov_assets.ingest.registry import corpus_designs, evaluation_set
     from llm4cov_assets.profiles import profile
 
     held_out = [r.design for r in evaluation_set(profile("demo")) if r.benchmark == HELD_OUT_FAMILIES]
-    return [*corpus_designs(), *held_out]
+    imported = [d.load().design for d in kept if d.split == "eval"]
+    return EvaluationIndex([*corpus_designs(), *held_out, *imported])
 
 
-def _copied(design: Design, evaluation: Sequence[Design]) -> str:
-    """Which of `evaluation` the design is a copy of, and how that shows; empty when it is none."""
-    mark = fingerprint(design)
-    twin = next((d.name for d in evaluation if fingerprint(d) == mark), None)
-    if twin is not None:
-        return f"the RTL of the evaluation design {twin}"
-    alike = rouge_overlaps([design], evaluation)
-    return f"a copy of the evaluation design {alike[0].other} (ROUGE-L {alike[0].share:.2f})" if alike else ""
+def _tried(report: ImportReport, check: Check, progress: Progress) -> None:
+    """Drop from the report what the check refuses, and note what it found out about the others."""
+    passed: list[KeptDesign] = []
+    for design, refused in check(report.accepted, progress):
+        if refused:
+            report.rejected.append(refused)
+        else:
+            passed.append(design)
+    names = {d.name for d in passed}
+    report.accepted = passed
+    report.replaced = [d for d in report.replaced if d.name in names]
+    report.overlaps = [o for o in report.overlaps if o.design in names and o.other in names]
+    report.accepted = [d if d.cluster in names else replace(d, cluster=d.name) for d in passed]
+
+
+def _contaminated(home: Path, accepted: Sequence[KeptDesign], progress: Progress) -> list[tuple[KeptDesign, Overlap]]:
+    """Training designs kept so far that resemble the evaluation designs that come in now."""
+    training = [d for designs in kept_designs(home).values() for d in designs if d.split == "train"]
+    if not training or not accepted:
+        return []
+    index = EvaluationIndex(d.load().design for d in accepted)
+    found = []
+    for i, design in enumerate(training):
+        progress("comparing with training designs", i, len(training), design.name)
+        overlap = index.nearest(design.load().design)
+        if overlap:
+            found.append((design, overlap))
+    return found
+
+
+def _retire(report: ImportReport) -> None:
+    for design in report.replaced:
+        retire(design, f"replaced by what {design.source} holds now")
+    for design, overlap in report.contaminated:
+        retire(design, f"contaminated: {_alike(overlap)} of the evaluation design {overlap.other}")

@@ -1,7 +1,9 @@
 """Designs kept under the home folder, so that later edits of their source do not matter.
 
 `designs/<batch>/<design_id>/` holds the files of a design with their relative paths below `files/`, and `design.json`
-with everything else that a Design is.
+with everything else that a Design is. A batch that was imported as a whole has a `batch.json` too: its designs in
+order, in brief, so that nobody has to open ten thousand folders to list them. `retired.json` beside a `design.json`
+says why that design is not used any more; nothing that is kept is ever removed, since results hang on it.
 """
 
 from __future__ import annotations
@@ -10,14 +12,51 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from llm4cov_assets.ingest.overlap import canonical_content
 from llm4cov_assets.ingest.records import DesignRecord
 from sim.design import Design, Exclusion, SourceFile
+from sim.files import own_folder, remove_stale_folders, replace_file
 
 MANIFEST = "design.json"
+INDEX = "batch.json"
+_INCOMING = ".incoming"
+_RETIRED = "retired.json"
+_PLACE = ("split", "kind", "cluster", "benchmark", "source", "deterministic", "difficulty")
+_BRIEF = ("name", "design_id", "rtl_id", "content", "top", "n_files", "n_lines", *_PLACE)
+
+
+@dataclass(frozen=True)
+class KeptDesign:
+    """A kept design in brief; `load` gives the whole. `content` is its canonical content (see ingest/overlap.py);
+    `kept_at` orders designs of one name, in nanoseconds."""
+
+    name: str
+    design_id: str
+    rtl_id: str
+    content: str
+    top: str
+    n_files: int
+    n_lines: int
+    split: str
+    kind: str
+    cluster: str
+    benchmark: str
+    source: str
+    deterministic: bool | None
+    difficulty: str
+    batch: str
+    folder: Path
+    kept_at: int
+
+    def load(self) -> DesignRecord:
+        """Read the design from its folder."""
+        return load_kept(self.folder)
 
 
 def batch_folder(home: Path, batch: str) -> Path:
@@ -26,39 +65,15 @@ def batch_folder(home: Path, batch: str) -> Path:
 
 
 def keep(record: DesignRecord, home: Path, batch: str) -> Path:
-    """Keep a copy of the design in `batch`; returns its folder. The same content kept again only becomes the newest,
-    and what is now known of it is added."""
-    design = record.design
-    folder = batch_folder(home, batch) / design.design_id
+    """Keep a copy of one design in `batch`, to which others may be added; returns its folder. The same content kept
+    again only becomes the newest, and what is now known of it is added."""
+    folder = batch_folder(home, batch) / record.design.design_id
     if (folder / MANIFEST).is_file():
         _renew(folder / MANIFEST, record)
         return folder
     partial = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(partial, ignore_errors=True)
-    (partial / "files").mkdir(parents=True)
-    design.write_to(partial / "files")
-    manifest = {
-        "batch": batch,
-        "split": record.split,
-        "kind": record.kind,
-        "cluster": record.cluster,
-        "benchmark": record.benchmark,
-        "source": record.source,
-        "deterministic": record.deterministic,
-        "name": design.name,
-        "top": design.top,
-        "sources": [f.path for f in design.sources],
-        "includes": [f.path for f in design.includes],
-        "include_dirs": design.include_dirs,
-        "defines": design.defines,
-        "parameters": design.parameters,
-        "specification": design.specification,
-        "clock": design.clock,
-        "reset": design.reset,
-        "targets": design.targets,
-        "exclusions": [asdict(e) for e in design.exclusions],
-    }
-    (partial / MANIFEST).write_text(json.dumps(manifest, indent=1))
+    _write(record, partial, batch)
     try:
         partial.rename(folder)
     except OSError:
@@ -69,8 +84,53 @@ def keep(record: DesignRecord, home: Path, batch: str) -> Path:
     return folder
 
 
+class Staging:
+    """Designs on their way in: nobody sees them before their batch is committed, and a batch appears as a whole."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.home = home
+        self.folder = folder
+
+    def add(self, record: DesignRecord) -> KeptDesign:
+        """Copy a design into the staging folder."""
+        folder = self.folder / record.design.design_id
+        manifest = _write(record, folder, "")
+        return _brief(manifest, folder, "")
+
+    def commit(self, batches: dict[str, Sequence[KeptDesign]]) -> dict[str, list[KeptDesign]]:
+        """Make the designs that were added into these batches. A batch that is there already stays as it is."""
+        made = []
+        for batch, designs in batches.items():
+            partial = self.folder / f"batch-{len(made)}"
+            partial.mkdir()
+            for design in designs:
+                _rewrite(design.folder / MANIFEST, batch=batch, deterministic=design.deterministic)
+                design.folder.rename(partial / design.design_id)
+            index = {"batch": batch, "designs": [{name: getattr(d, name) for name in _BRIEF} for d in designs]}
+            (partial / INDEX).write_text(json.dumps(index, indent=1))
+            made.append((batch, partial))
+        for batch, partial in made:
+            target = batch_folder(self.home, batch)
+            if not target.exists():
+                partial.rename(target)
+                continue
+            # designs were kept there one by one: it stays such a batch
+            for design in partial.glob(f"*/{MANIFEST}"):
+                if not (target / design.parent.name).exists():
+                    design.parent.rename(target / design.parent.name)
+        return {batch: kept_batch(self.home, batch) for batch, _ in made}
+
+
+@contextmanager
+def staging(home: Path) -> Iterator[Staging]:
+    """A place for designs that are being imported; what was not committed when the block ends is gone."""
+    remove_stale_folders(home / "designs" / _INCOMING)
+    with own_folder(home / "designs" / _INCOMING) as folder:
+        yield Staging(home, folder)
+
+
 def load_kept(folder: Path) -> DesignRecord:
-    """Read what `keep` wrote."""
+    """Read the design in a folder."""
     manifest = json.loads((folder / MANIFEST).read_text())
 
     def files(paths: list[str]) -> tuple[SourceFile, ...]:
@@ -89,9 +149,78 @@ def load_kept(folder: Path) -> DesignRecord:
         reset=manifest["reset"],
         targets=tuple((k, v) for k, v in manifest["targets"]),
         exclusions=tuple(Exclusion(**e) for e in manifest.get("exclusions", ())),
+        instance=manifest.get("instance", ""),
     )
     places = {key: manifest[key] for key in ("split", "kind", "cluster", "benchmark", "source")}
-    return DesignRecord(design, **places, deterministic=manifest.get("deterministic"))
+    return DesignRecord(
+        design, **places, deterministic=manifest.get("deterministic"), difficulty=manifest.get("difficulty", "")
+    )
+
+
+def kept_designs(home: Path) -> dict[str, list[KeptDesign]]:
+    """Kept designs in brief by batch, batches in the order of their names; retired ones are left out."""
+    found: dict[str, list[KeptDesign]] = {}
+    for folder in sorted((home / "designs").glob("[!.]*")):
+        designs = _batch(folder)
+        if designs:
+            found.setdefault(designs[0].batch, []).extend(designs)
+    return {batch: found[batch] for batch in sorted(found)}
+
+
+def kept_batch(home: Path, batch: str) -> list[KeptDesign]:
+    """The designs of one batch in brief, by name, retired ones left out; empty when there is no such batch."""
+    return _batch(batch_folder(home, batch))
+
+
+def newest_kept(home: Path, name: str) -> DesignRecord | None:
+    """The design of that name that was kept last; what was imported wins over what was only simulated."""
+    found = [d for designs in kept_designs(home).values() for d in designs if d.name == name]
+    found.sort(key=lambda d: (d.split != "adhoc", d.kept_at, str(d.folder)))
+    return found[-1].load() if found else None
+
+
+def retire(design: KeptDesign, reason: str) -> None:
+    """Let nothing new use a kept design; the first reason stays."""
+    path = design.folder / _RETIRED
+    if not path.is_file():
+        replace_file(path, json.dumps({"name": design.name, "reason": reason}).encode())
+
+
+def retired(home: Path) -> list[tuple[KeptDesign, str]]:
+    """The designs that are not used any more, and why."""
+    paths = sorted((home / "designs").glob(f"[!.]*/[!.]*/{_RETIRED}"))
+    return [(_opened(path.parent / MANIFEST), str(json.loads(path.read_text())["reason"])) for path in paths]
+
+
+def _write(record: DesignRecord, folder: Path, batch: str) -> dict[str, Any]:
+    design = record.design
+    (folder / "files").mkdir(parents=True)
+    design.write_to(folder / "files")
+    files = (*design.sources, *design.includes)
+    manifest = {
+        "batch": batch,
+        **{key: getattr(record, key) for key in _PLACE},
+        "name": design.name,
+        "design_id": design.design_id,
+        "rtl_id": design.rtl_id,
+        "content": canonical_content(design),
+        "n_files": len(files),
+        "n_lines": sum(f.content.count(b"\n") for f in files),
+        "top": design.top,
+        "sources": [f.path for f in design.sources],
+        "includes": [f.path for f in design.includes],
+        "include_dirs": design.include_dirs,
+        "defines": design.defines,
+        "parameters": design.parameters,
+        "specification": design.specification,
+        "clock": design.clock,
+        "reset": design.reset,
+        "targets": design.targets,
+        "exclusions": [asdict(e) for e in design.exclusions],
+        "instance": design.instance,
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1))
+    return manifest
 
 
 def _renew(path: Path, record: DesignRecord) -> None:
@@ -99,32 +228,46 @@ def _renew(path: Path, record: DesignRecord) -> None:
     if record.deterministic is None or manifest.get("deterministic") == record.deterministic:
         os.utime(path)
         return
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(json.dumps(manifest | {"deterministic": record.deterministic}, indent=1))
-    partial.rename(path)
+    _rewrite(path, deterministic=record.deterministic)
 
 
-def kept_designs(home: Path) -> dict[str, list[DesignRecord]]:
-    """Kept designs by batch, batches and designs in the order of their names."""
-    found: dict[str, list[DesignRecord]] = {}
-    for manifest in sorted((home / "designs").glob(f"*/[!.]*/{MANIFEST}")):
-        batch = json.loads(manifest.read_text())["batch"]
-        found.setdefault(batch, []).append(load_kept(manifest.parent))
-    return {batch: _in_order(found[batch]) for batch in sorted(found)}
+def _rewrite(path: Path, **changes: Any) -> None:
+    replace_file(path, json.dumps(json.loads(path.read_text()) | changes, indent=1).encode())
 
 
-def kept_batch(home: Path, batch: str) -> list[DesignRecord]:
-    """The designs of one batch, by name; empty when there is no such batch."""
-    folders = sorted(m.parent for m in batch_folder(home, batch).glob(f"[!.]*/{MANIFEST}"))
-    return _in_order(load_kept(f) for f in folders)
+def _batch(folder: Path) -> list[KeptDesign]:
+    """The designs in the folder of a batch, by name."""
+    index = folder / INDEX
+    if index.is_file():
+        content = json.loads(index.read_text())
+        at = index.stat().st_mtime_ns
+        briefs: Iterable[KeptDesign] = (
+            KeptDesign(**entry, batch=content["batch"], folder=folder / entry["design_id"], kept_at=at)
+            for entry in content["designs"]
+        )
+    else:
+        briefs = (_opened(manifest) for manifest in folder.glob(f"[!.]*/{MANIFEST}"))
+    active = (d for d in briefs if not (d.folder / _RETIRED).is_file())
+    return sorted(active, key=lambda d: (d.name, d.design_id))
 
 
-def newest_kept(home: Path, name: str) -> DesignRecord | None:
-    """The design of that name that was kept last; what was imported wins over what was only simulated."""
-    manifests = sorted((home / "designs").glob(f"*/[!.]*/{MANIFEST}"), key=lambda m: (m.stat().st_mtime_ns, str(m)))
-    found = [r for r in (load_kept(m.parent) for m in reversed(manifests)) if r.name == name]
-    return next((r for r in found if r.split != "adhoc"), found[0] if found else None)
+def _opened(path: Path) -> KeptDesign:
+    manifest = json.loads(path.read_text())
+    return _brief(manifest, path.parent, manifest["batch"], path.stat().st_mtime_ns)
 
 
-def _in_order(records: Iterable[DesignRecord]) -> list[DesignRecord]:
-    return sorted(records, key=lambda r: (r.name, r.design.design_id))
+def _brief(manifest: dict[str, Any], folder: Path, batch: str, kept_at: int = 0) -> KeptDesign:
+    if "rtl_id" not in manifest:  # kept by an older version
+        design = load_kept(folder).design
+        files = (*design.sources, *design.includes)
+        manifest = {
+            "design_id": design.design_id,
+            "rtl_id": design.rtl_id,
+            "content": canonical_content(design),
+            "n_files": len(files),
+            "n_lines": sum(f.content.count(b"\n") for f in files),
+            "deterministic": None,
+            "difficulty": "",
+            **manifest,
+        }
+    return KeptDesign(**{name: manifest[name] for name in _BRIEF}, batch=batch, folder=folder, kept_at=kept_at)

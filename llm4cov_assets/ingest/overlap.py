@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -26,6 +26,8 @@ class Overlap:
     design: str
     other: str
     share: float
+    file: str = ""
+    other_file: str = ""
 
 
 def shingles(design: Design) -> frozenset[int]:
@@ -97,3 +99,28 @@ def _nearest(
         if most >= least:
             found.append(Overlap(design.name, name, most))
     return sorted(found, key=lambda o: (-o.share, o.design))
+
+
+def canonical_content(design: Design) -> str:
+    """Placeholder until the index lands."""
+    from llm4cov_assets.ingest.generator import fingerprint
+
+    return fingerprint(design)
+
+
+class EvaluationIndex:
+    """Placeholder until the index lands."""
+
+    def __init__(self, designs: Iterable[Design]) -> None:
+        self._designs = list(designs)
+
+    def nearest(self, design: Design, least: float = SIMILAR) -> Overlap | None:
+        found = rouge_overlaps([design], self._designs, least)
+        return found[0] if found else None
+
+
+class SplitIndex:
+    """Placeholder until the index lands."""
+
+    def add(self, name: str, design: Design) -> Overlap | None:
+        return None

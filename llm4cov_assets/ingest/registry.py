@@ -96,7 +96,7 @@ def known_records(home: Path, profile: Profile) -> list[DesignRecord]:
     """Every design that has a name: the profile's sets and what was imported, by kind and name."""
     corpus = [_hand_written(d) for d in corpus_designs()]
     generated = [r for r in (*evaluation_set(profile), *training_set(profile)) if r.kind == "generated"]
-    imported = [r for batch in kept_designs(home).values() for r in batch]
+    imported = [d.load() for batch in kept_designs(home).values() for d in batch]
     return [*corpus, *generated, *imported]
 
 
