@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from llm4cov_assets.commands.import_designs import import_designs
 from llm4cov_assets.errors import UserError
 
 if TYPE_CHECKING:
-    import polars as pl
-
+    from llm4cov_assets.ingest.kept import KeptDesign
     from llm4cov_assets.ingest.records import DesignRecord
 
-JsonOption = Annotated[bool, typer.Option("--json", help="print JSON on stdout")]
-CODE_VERSION = "1"
+_SUMMARY = (
+    "name",
+    "design_id",
+    "rtl_id",
+    "split",
+    "kind",
+    "cluster",
+    "benchmark",
+    "source",
+    "top",
+    "n_files",
+    "n_lines",
+)
 
+JsonOption = Annotated[bool, typer.Option("--json", help="print JSON on stdout")]
 group = typer.Typer(help="Bring designs in, look at them, generate and calibrate them.", no_args_is_help=True)
 
 
@@ -28,54 +38,7 @@ def mount(app: typer.Typer) -> None:
     app.add_typer(group, name="designs")
 
 
-@group.command("import")
-def import_designs(
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="folder of a design, of folders, or RTL file")],
-    format: Annotated[str, typer.Option(help="auto, directory")] = "auto",
-    split: Annotated[str, typer.Option(help="train or eval")] = "train",
-    batch_size: Annotated[int, typer.Option(min=1, help="designs per batch")] = 80,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would be accepted, keep nothing")] = False,
-    build: Annotated[bool, typer.Option(help="accept only what Verilator builds")] = True,
-    as_json: JsonOption = False,
-) -> None:
-    """Import designs, each by itself: good ones are kept in batches, the others are listed with their reason.
-
-    Exit code 0 when at least one was accepted, 1 when none was, 2 when the source cannot be read.
-    """
-    from llm4cov_assets.home import home
-    from llm4cov_assets.ingest.importing import import_source
-    from sim.build import BuildError
-    from sim.design import Design, DesignError
-
-    def built(design: Design) -> bool | None:
-        try:
-            deterministic: bool | None = simulator.build(design).deterministic
-            return deterministic
-        except BuildError as error:
-            raise DesignError(f"{design.name}: {_first_line(error.message)}") from None
-
-    with _progress("importing") as progress, _simulator(build) as simulator:
-        report = import_source(
-            source,
-            home(),
-            format=format,
-            split=split,
-            batch_size=batch_size,
-            dry_run=dry_run,
-            check=built if build else None,
-            on_design=lambda path, i, n: progress(i, n, path.name),
-        )
-    if not dry_run:
-        for batch, records in report.batches.items():
-            _store(records, batch)
-        _store_rejections(report.rejected)
-        _publish()
-    if as_json:
-        accepted = [{**_summary(r), "batch": b} for b, records in report.batches.items() for r in records]
-        _print({"accepted": accepted, "rejected": [vars(r) for r in report.rejected], "dry_run": dry_run})
-    else:
-        _show_import(report, dry_run)
-    raise typer.Exit(0 if report.accepted else 1)
+group.command("import")(import_designs)
 
 
 @group.command("list")
@@ -89,10 +52,12 @@ def list_designs(
     from fnmatch import fnmatchcase
 
     from llm4cov_assets.home import home
-    from llm4cov_assets.ingest.registry import did_you_mean, known_records
+    from llm4cov_assets.ingest.kept import kept_designs
+    from llm4cov_assets.ingest.registry import bundled_records, did_you_mean
     from llm4cov_assets.profiles import profile as named_profile
 
-    known = [r for r in known_records(home(), named_profile(profile)) if split is None or r.split == split]
+    kept = [d for designs in kept_designs(home()).values() for d in designs]
+    known = [r for r in (*bundled_records(named_profile(profile)), *kept) if split is None or r.split == split]
     records = [r for r in known if fnmatchcase(r.name, glob)]
     if not records and (meant := did_you_mean(glob, [r.name for r in known])):
         typer.echo(f"llm4cov: no design is called {glob!r}{meant}", err=True)
@@ -189,6 +154,7 @@ def generate_designs(
     as_json: JsonOption = False,
 ) -> None:
     """Generate designs into the warehouse as one batch. Families held out of training appear with --split eval only."""
+    from llm4cov_assets.commands import storing
     from llm4cov_assets.home import home
     from llm4cov_assets.ingest.kept import keep
     from llm4cov_assets.ingest.registry import generated_records
@@ -197,8 +163,8 @@ def generate_designs(
     batch = f"generated-{split}-{seed}"
     for record in records:
         keep(record, home(), batch)
-    _store(records, batch)
-    _publish()
+    storing.write(storing.tables_of(records), batch)
+    storing.publish()
     if as_json:
         _print([{**_summary(r), "batch": batch} for r in records])
         return
@@ -225,19 +191,22 @@ def calibrate_designs(
     from dataclasses import replace
     from functools import partial
 
+    from llm4cov_assets.commands import storing
+    from llm4cov_assets.commands.bars import progress
     from llm4cov_assets.ingest.calibration import calibrate, reference_rows
     from llm4cov_assets.profiles import profile as named_profile
 
     settings = named_profile(profile)
     records = _chosen(glob, profile)
-    with _progress("calibrating") as progress, _simulator(True) as simulator:
+    with progress() as tell, storing.simulator() as simulator:
+        assert simulator is not None
         references = calibrate(
             [r.design for r in records],
             partial(simulator.run_batches, limits=settings.limits, seed=0),
             simulator.points,
             budget_sims=budget_sims,
             seed=seed,
-            progress=lambda done, total: progress(done, total, "simulations"),
+            progress=lambda done, total: tell("calibrating", done, total, "simulations"),
         )
         ran = {r.design.design_id for r in references if r.coverage.overall is not None}
         records = [
@@ -245,9 +214,9 @@ def calibrate_designs(
             for r in records
         ]
         tables = reference_rows(references, simulator.points, settings.config_hash)
-    _store(records, "adhoc", profile)
-    _write(tables, "adhoc", profile)
-    _publish()
+    storing.write(storing.tables_of(records), "adhoc", profile)
+    storing.write(tables, "adhoc", profile)
+    storing.publish()
     targets = tables["targets"]
     names = {r.design.design_id: r.name for r in records}
     found = [{"name": names[row["design_id"]], **row} for row in targets.iter_rows(named=True)]
@@ -286,7 +255,11 @@ def _chosen(glob: str, profile: str) -> list[DesignRecord]:
     return named or [DesignRecord(design, "adhoc", "imported", design.name, "", glob)]
 
 
-def _summary(record: DesignRecord) -> dict[str, Any]:
+def _summary(record: DesignRecord | KeptDesign) -> dict[str, Any]:
+    from llm4cov_assets.ingest.kept import KeptDesign
+
+    if isinstance(record, KeptDesign):
+        return {name: getattr(record, name) for name in _SUMMARY}
     files = (*record.design.sources, *record.design.includes)
     return {
         "name": record.name,
@@ -305,102 +278,6 @@ def _summary(record: DesignRecord) -> dict[str, Any]:
 
 def _step(step: Any) -> dict[str, Any]:
     return {"constraints": [vars(c) for c in step.constraints], "cycles": step.cycles}
-
-
-def _write(tables: dict[str, pl.DataFrame], batch: str, profile: str = "demo") -> None:
-    from llm4cov_assets.home import home
-    from llm4cov_assets.profiles import profile as named_profile
-    from warehouse.store import Provenance, Store
-
-    hashed = named_profile(profile).config_hash
-    Store(home()).write_all(tables, Provenance(None, hashed, None, None, batch, CODE_VERSION))
-
-
-def _publish() -> None:
-    from llm4cov_assets.home import home
-    from warehouse.store import Store
-
-    Store(home()).publish(force=True)
-
-
-def _store(records: list[DesignRecord], batch: str, profile: str = "demo") -> None:
-    """Rows of the designs and their files; elaboration that fails leaves the counts of the interface at 0."""
-    from llm4cov_assets.rows import design_row, design_tables
-    from sim.design import Design, DesignError
-    from sim.elaborate import Analysis, analyse
-
-    def analysis(design: Design) -> Analysis | None:
-        try:
-            return analyse(design)
-        except DesignError:
-            return None
-
-    rows = []
-    with _progress("elaborating") as progress:
-        for i, r in enumerate(records):
-            progress(i, len(records), r.name)
-            rows.append(
-                design_row(
-                    r.design,
-                    split=r.split,
-                    kind=r.kind,
-                    source=r.source,
-                    cluster=r.cluster,
-                    benchmark=r.benchmark,
-                    analysis=analysis(r.design),
-                    deterministic=r.deterministic,
-                )
-            )
-    _write(design_tables(rows, [r.design for r in records]), batch, profile)
-
-
-def _store_rejections(rejected: list[Any]) -> None:
-    from llm4cov_assets.rows import table_frame
-
-    _write({"rejected_designs": table_frame("rejected_designs", [vars(r) for r in rejected])}, "adhoc")
-
-
-@contextmanager
-def _simulator(wanted: bool) -> Iterator[Any]:
-    """A simulator on the home folder, or None when none is wanted."""
-    if not wanted:
-        yield None
-        return
-    from llm4cov_assets.home import home
-    from sim.simulator import Simulator
-
-    with Simulator(home()) as simulator:
-        yield simulator
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int, str], None]]:
-    """A progress bar on stderr, fed with (done, total, what is being done)."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[now]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None, now="")
-        yield lambda done, total, now: bar.update(task, completed=done, total=total, now=now)
-
-
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "no message")
 
 
 def _print(value: Any) -> None:
@@ -422,23 +299,6 @@ def _table(*columns: str) -> Any:
         whole = column in ("name", "batch")  # to be copied
         table.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=whole)
     return table
-
-
-def _show_import(report: Any, dry_run: bool) -> None:
-    table = _table("name", "batch", "top", "files", "lines")
-    for batch, records in report.batches.items():
-        for r in records:
-            s = _summary(r)
-            table.add_row(r.name, batch, r.design.top, str(s["n_files"]), str(s["n_lines"]))
-    if report.accepted:
-        _out().print(table)
-    if report.rejected:
-        refused = _table("name", "reason", "detail")
-        for r in report.rejected:
-            refused.add_row(r.name, r.reason, r.detail)
-        _out().print(refused)
-    verb = "would be accepted" if dry_run else "accepted"
-    _out().print(f"{len(report.accepted)} {verb}, {len(report.rejected)} rejected")
 
 
 def _show(data: dict[str, Any]) -> None:

@@ -266,20 +266,21 @@ def find(
         design,
         home(),
         top=top,
-        defines=_pairs("--define", define, "1"),
+        defines=pairs("--define", define, "1"),
         include_dirs=list(include or ()),
-        parameters=_pairs("--param", param, None),
+        parameters=pairs("--param", param, None),
     )
 
 
-def _pairs(option: str, texts: Sequence[str] | None, default: str | None) -> dict[str, str]:
-    pairs: dict[str, Any] = {}
+def pairs(option: str, texts: Sequence[str] | None, default: str | None) -> dict[str, str]:
+    """NAME=VALUE as a person gave them with `option`; a NAME alone has the value `default`, if there is one."""
+    found: dict[str, Any] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not name.strip() or (not equals and default is None):
             raise UserError(f"{option} {text}: write NAME=VALUE")
-        pairs[name.strip()] = value if equals else default
-    return pairs
+        found[name.strip()] = value if equals else default
+    return found
 
 
 def _make_folder(out: Path) -> None:

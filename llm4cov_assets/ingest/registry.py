@@ -92,12 +92,21 @@ def generated_records(count: int, families_glob: str, seed: int, split: str) -> 
     return [_record(g, split) for g in generate(count, ",".join(names), seed)]
 
 
+def bundled_records(profile: Profile) -> list[DesignRecord]:
+    """Every design that has a name without having been imported: the corpus, then the generated sets of the profile."""
+    generated = [r for r in (*evaluation_set(profile), *training_set(profile)) if r.kind == "generated"]
+    return [*(_hand_written(d) for d in corpus_designs()), *generated]
+
+
 def known_records(home: Path, profile: Profile) -> list[DesignRecord]:
     """Every design that has a name: the profile's sets and what was imported, by kind and name."""
-    corpus = [_hand_written(d) for d in corpus_designs()]
-    generated = [r for r in (*evaluation_set(profile), *training_set(profile)) if r.kind == "generated"]
-    imported = [d.load() for batch in kept_designs(home).values() for d in batch]
-    return [*corpus, *generated, *imported]
+    return [*bundled_records(profile), *(d.load() for designs in kept_designs(home).values() for d in designs)]
+
+
+def known_names(home: Path, profile: Profile) -> list[str]:
+    """The names of all of them."""
+    kept = [d.name for designs in kept_designs(home).values() for d in designs]
+    return [*(r.name for r in bundled_records(profile)), *kept]
 
 
 def find_design(
@@ -136,7 +145,7 @@ def find_design(
         if not path.exists():
             raise UserError(
                 f"no design {text!r}: neither a known name (`llm4cov designs list`) nor a file or folder"
-                f"{did_you_mean(text, [r.name for r in known_records(home, profile('demo'))])}"
+                f"{did_you_mean(text, known_names(home, profile('demo')))}"
             )
     return load_design(path, top=top, defines=defines, include_dirs=include_dirs, parameters=parameters)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.exporting import export
-from llm4cov_assets.ingest.importing import import_source
-from llm4cov_assets.ingest.kept import keep, kept_batch, kept_designs
-from llm4cov_assets.ingest.records import DesignRecord
+from llm4cov_assets.ingest.importing import Options, Progress, Rejection, import_source
+from llm4cov_assets.ingest.kept import KeptDesign, keep, kept_batch, kept_designs, retired
+from llm4cov_assets.ingest.records import MOST_BATCHES, DesignRecord, batches, fitting_size
 from llm4cov_assets.ingest.registry import CORPUS, corpus_designs, find_design
-from sim.design import Design, DesignError
+from sim import reasons
 from sim.load import load_design
 
 
@@ -51,21 +54,33 @@ def test_good_designs_are_accepted_and_the_others_listed_with_file_and_reason(mi
 def test_imported_designs_are_found_by_name_whatever_happens_to_the_source(mixed: Path, home: Path) -> None:
     report = import_source(mixed, home)
     (mixed / "good" / "good.sv").write_text(rtl("good", "assign y = 0;"))
-    assert find_design("good", home) == report.accepted[1].design
+    assert find_design("good", home) == report.accepted[1].load().design
     [batch] = kept_designs(home)
-    assert [r.name for r in kept_batch(home, batch)] == ["deep", "good"]
-    assert kept_designs(home)[batch] == report.batches[batch]
+    assert kept_designs(home) == report.batches
+    assert [d.name for d in kept_batch(home, batch)] == ["deep", "good"]
+
+
+def many(folder: Path, count: int) -> Path:
+    for i in range(count):
+        write(folder / f"d{i}" / f"d{i}.v", rtl(f"d{i}", f"assign y = a > {i};"))
+    return folder
 
 
 def test_a_large_import_is_cut_into_batches(tmp_path: Path, home: Path) -> None:
-    for i in range(5):
-        write(tmp_path / "many" / f"d{i}" / f"d{i}.v", rtl(f"d{i}", f"assign y = a > {i};"))
-    report = import_source(tmp_path / "many", home, batch_size=2, batch="many")
-    assert {name: len(records) for name, records in report.batches.items()} == {
-        "many-000": 2,
-        "many-001": 2,
-        "many-002": 1,
-    }
+    report = import_source(many(tmp_path / "many", 5), home, batch_size=2, batch="many")
+    assert {b: len(found) for b, found in report.batches.items()} == {"many-000": 2, "many-001": 2, "many-002": 1}
+    assert kept_designs(home) == report.batches
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, 80), (80, 80), (16_000, 80), (16_001, 81), (87_000, 435)])
+def test_batches_are_large_enough_that_there_are_not_too_many(count: int, size: int) -> None:
+    assert fitting_size(count) == size
+    assert -(-count // fitting_size(count)) <= MOST_BATCHES
+
+
+def test_names_of_batches_sort_as_their_numbers_do() -> None:
+    names = list(batches(list(range(2_500)), 1, "x"))
+    assert names == sorted(names) and len(names) == 2_500
 
 
 def test_a_dry_run_keeps_nothing(mixed: Path, home: Path) -> None:
@@ -75,8 +90,41 @@ def test_a_dry_run_keeps_nothing(mixed: Path, home: Path) -> None:
 
 def test_a_second_import_of_the_same_source_changes_nothing(mixed: Path, home: Path) -> None:
     first, second = import_source(mixed, home), import_source(mixed, home)
-    assert first.batches == second.batches
+    assert second.accepted == [] and second.known == first.accepted
     assert kept_designs(home) == first.batches
+
+
+def test_what_is_new_at_a_source_comes_in_and_the_rest_stays(tmp_path: Path, home: Path) -> None:
+    import_source(many(tmp_path / "many", 2), home)
+    report = import_source(many(tmp_path / "many", 4), home)
+    assert [d.name for d in report.accepted] == ["d2", "d3"]
+    assert [d.name for d in report.known] == ["d0", "d1"]
+
+
+def test_a_design_that_changed_at_its_source_is_a_new_version_also_when_it_changes_back(
+    tmp_path: Path, home: Path
+) -> None:
+    source = many(tmp_path / "many", 2)
+    [first, _] = import_source(source, home).accepted
+    for body in ("assign y = a < 9;", "assign y = a > 0;"):
+        (source / "d0" / "d0.v").write_text(rtl("d0", body))
+        report = import_source(source, home)
+        assert [d.name for d in report.accepted] == [d.name for d in report.replaced] == ["d0"]
+        assert find_design("d0", home) == report.accepted[0].load().design
+        assert [d.name for found in kept_designs(home).values() for d in found].count("d0") == 1
+    assert report.accepted[0].design_id == first.design_id
+    assert [d.name for d, _ in retired(home)] == ["d0", "d0"], "the earlier versions are still there"
+
+
+def test_a_killed_import_keeps_nothing(mixed: Path, home: Path) -> None:
+    def killed(what: str, done: int, total: int | None, now: str) -> None:
+        if now == "lonely":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_source(mixed, home, progress=killed)
+    assert kept_designs(home) == {}
+    assert list((home / "designs").rglob("*.json")) == []
 
 
 def test_one_file_or_one_folder_is_one_design(tmp_path: Path, home: Path) -> None:
@@ -89,53 +137,105 @@ def test_one_file_or_one_folder_is_one_design(tmp_path: Path, home: Path) -> Non
 def test_two_designs_of_one_name_or_content_are_not_both_accepted(tmp_path: Path, home: Path) -> None:
     write(tmp_path / "s" / "a" / "same.sv", rtl("same"))
     write(tmp_path / "s" / "a" / "design.toml", 'name = "twin"\n')
-    write(tmp_path / "s" / "b" / "other.sv", rtl("other"))
+    write(tmp_path / "s" / "b" / "other.sv", rtl("other", "assign y = a | b;"))
     write(tmp_path / "s" / "b" / "design.toml", 'name = "twin"\n')
     write(tmp_path / "s" / "c" / "same.sv", rtl("same"))
     report = import_source(tmp_path / "s", home)
     assert [r.name for r in report.accepted] == ["twin"]
     assert sorted(r.reason for r in report.rejected) == ["duplicate", "name taken"]
+    again = import_source(write(tmp_path / "same.sv", rtl("same")), home)
+    assert [r.reason for r in again.rejected] == ["duplicate"], "also of what was imported before"
+    prefixed = import_source(tmp_path / "s" / "b", home, options=Options(prefix="my_"))
+    assert [r.name for r in prefixed.accepted] == ["my_twin"]
 
 
 def test_an_evaluation_design_cannot_be_imported_for_training(home: Path) -> None:
     report = import_source(CORPUS / "alu", home, split="train")
     assert report.accepted == []
-    assert [r.reason for r in report.rejected] == ["in evaluation set"]
+    assert [r.reason for r in report.rejected] == ["contaminated"]
+
+
+def reworked_alu() -> str:
+    alu = next(d for d in corpus_designs() if d.name == "alu").sources[0].text
+    return alu.replace("module alu", "module unit").replace("8'h5A", "8'h5B").replace("MIN:", "8'd7:")
 
 
 def test_a_reworked_copy_of_an_evaluation_design_cannot_be_imported_for_training(tmp_path: Path, home: Path) -> None:
-    alu = next(d for d in corpus_designs() if d.name == "alu").sources[0].text
-    reworked = alu.replace("module alu", "module unit").replace("8'h5A", "8'h5B").replace("MIN:", "8'd7:")
-    report = import_source(write(tmp_path / "unit.sv", reworked), home, split="train")
-    assert [r.reason for r in report.rejected] == ["in evaluation set"]
-    assert "copy of the evaluation design alu" in report.rejected[0].detail
+    report = import_source(write(tmp_path / "unit.sv", reworked_alu()), home, split="train")
+    assert [r.reason for r in report.rejected] == ["contaminated"]
+    assert "of the evaluation design alu" in report.rejected[0].detail
     assert import_source(tmp_path / "unit.sv", home, split="eval").rejected == []
 
 
+def test_what_was_imported_for_evaluation_protects_itself(tmp_path: Path, home: Path) -> None:
+    text = WORKLOAD
+    import_source(write(tmp_path / "mine.sv", text), home, split="eval")
+    copied = text.replace("module mine", "module yours").replace("8'd200", "8'd201")
+    report = import_source(write(tmp_path / "yours.sv", copied), home, split="train")
+    assert [r.reason for r in report.rejected] == ["contaminated"]
+
+
+def test_an_evaluation_design_retires_the_training_designs_that_resemble_it(tmp_path: Path, home: Path) -> None:
+    copied = WORKLOAD.replace("module mine", "module yours").replace("8'd200", "8'd201")
+    [early] = import_source(write(tmp_path / "yours.sv", copied), home, split="train").accepted
+    report = import_source(write(tmp_path / "mine.sv", WORKLOAD), home, split="eval")
+    assert [(d.name, o.other) for d, o in report.contaminated] == [("yours", "mine")]
+    assert [d.name for found in kept_designs(home).values() for d in found] == ["mine"]
+    [(gone, why)] = retired(home)
+    assert gone.design_id == early.design_id and "evaluation design mine" in why
+
+
+def test_near_duplicates_of_one_split_are_marked_or_dropped(tmp_path: Path, home: Path) -> None:
+    write(tmp_path / "s" / "mine" / "mine.sv", WORKLOAD)
+    write(
+        tmp_path / "s" / "nearly" / "nearly.sv",
+        WORKLOAD.replace("module mine", "module nearly").replace("8'd200", "8'd201"),
+    )
+    dropped = import_source(tmp_path / "s", home, near="drop", dry_run=True)
+    assert [(r.name, r.reason) for r in dropped.rejected] == [("nearly", "duplicate")]
+    marked = import_source(tmp_path / "s", home)
+    assert [(o.design, o.other) for o in marked.overlaps] == [("nearly", "mine")]
+    assert {d.cluster for d in marked.accepted} == {"mine"}, "together they are one observation"
+
+
+WORKLOAD = """\
+module mine (input logic clk, input logic rst, input logic [7:0] level, input logic load, output logic [7:0] held,
+             output logic alarm, output logic [3:0] late);
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      held <= '0;
+      alarm <= 1'b0;
+      late <= '0;
+    end else begin
+      if (load && level > held) held <= level;
+      else if (late == 4'd11) held <= held - 8'd3;
+      alarm <= held > 8'd200;
+      if (alarm && !load) late <= late + 4'd1;
+      else if (load) late <= 4'd0;
+    end
+  end
+endmodule
+"""
+
+
 def test_a_design_that_the_check_refuses_is_rejected(mixed: Path, home: Path) -> None:
-    def check(design: Design) -> None:
-        if design.name == "deep":
-            raise DesignError("deep.sv:2: no")
+    def check(designs: Sequence[KeptDesign], progress: Progress) -> Iterator[tuple[KeptDesign, Rejection | None]]:
+        for d in designs:
+            wrong = Rejection(d.name, d.source, reasons.DOES_NOT_BUILD, "deep.sv:2: no") if d.name == "deep" else None
+            yield replace(d, deterministic=False), wrong
 
     report = import_source(mixed, home, check=check)
-    assert [r.name for r in report.accepted] == ["good"]
+    assert [(r.name, r.deterministic) for r in report.accepted] == [("good", False)]
     assert ("does not build", "deep.sv:2: no") in [(r.reason, r.detail) for r in report.rejected]
-
-
-def test_what_the_check_says_about_determinism_is_kept_with_the_design(mixed: Path, home: Path) -> None:
-    import_source(mixed, home)
-    report = import_source(mixed, home, check=lambda design: design.name != "deep")
-    assert {r.name: r.deterministic for r in report.accepted} == {"deep": False, "good": True}
+    assert report.accepted[0].load().deterministic is False
     assert kept_designs(home) == report.batches
-    import_source(mixed, home)
-    assert kept_designs(home) == report.batches, "an import without the check forgets nothing"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"format": "zip"}, "no format"), ({"format": "cvdp"}, "cannot be read"), ({"split": "test"}, "no split")],
+    [({"format": "zip"}, "no format"), ({"split": "test"}, "no split"), ({"near": "lose"}, "marked or dropped")],
 )
-def test_wrong_arguments_are_refused(mixed: Path, home: Path, arguments: dict[str, str], message: str) -> None:
+def test_wrong_arguments_are_refused(mixed: Path, home: Path, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         import_source(mixed, home, **arguments)
 
@@ -170,4 +270,4 @@ def test_a_kept_design_comes_back_whole(home: Path) -> None:
         record = DesignRecord(design, "eval", "imported", design.name, "imported", "x")
         keep(record, home, "batch: with odd/name")
         keep(record, home, "batch: with odd/name")
-    assert [r.design for r in kept_batch(home, "batch: with odd/name")] == list(corpus_designs()[:3])
+    assert [d.load().design for d in kept_batch(home, "batch: with odd/name")] == list(corpus_designs()[:3])

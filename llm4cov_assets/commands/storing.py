@@ -1,0 +1,96 @@
+"""What commands on designs write into the warehouse: partition `adhoc`, or the batch that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from llm4cov_assets import rows
+from llm4cov_assets.home import home
+from llm4cov_assets.profiles import profile as named_profile
+from sim.design import Design, DesignError
+from sim.elaborate import Analysis, analyse
+from warehouse.store import Provenance, Store
+
+if TYPE_CHECKING:
+    from llm4cov_assets.ingest.records import DesignRecord
+    from sim.simulator import Simulator
+
+CODE_VERSION = "1"
+
+
+def write(tables: Mapping[str, pl.DataFrame], partition: str, profile: str = "demo") -> None:
+    """Store rows that no asset made."""
+    provenance = Provenance(None, named_profile(profile).config_hash, None, None, partition, CODE_VERSION)
+    Store(home()).write_all(tables, provenance)
+
+
+def publish() -> None:
+    """Let SQL see what was stored."""
+    Store(home()).publish(force=True)
+
+
+def tables_of(records: Iterable[DesignRecord]) -> dict[str, pl.DataFrame]:
+    """Rows of designs; elaboration that fails leaves the counts of the interface at 0."""
+    found: list[dict[str, Any]] = []
+    designs: list[Design] = []
+    for r in records:
+        designs.append(r.design)
+        found.append(
+            rows.design_row(
+                r.design, split=r.split, kind=r.kind, source=r.source, cluster=r.cluster, benchmark=r.benchmark,
+                analysis=_analysis(r.design), deterministic=r.deterministic,
+            )
+        )  # fmt: skip
+    return rows.design_tables(found, designs)
+
+
+def _analysis(design: Design) -> Analysis | None:
+    try:
+        return analyse(design)
+    except DesignError:
+        return None
+
+
+class Spool:
+    """Tables on their way to the warehouse, on disk: an import of ten thousand designs does not fit into memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._count = 0
+
+    def add(self, tables: Mapping[str, pl.DataFrame], partition: str) -> None:
+        """Put tables aside."""
+        folder = self._folder / f"{self._count:06d}"
+        folder.mkdir(parents=True)
+        (folder / "partition").write_text(partition)
+        for name, frame in tables.items():
+            frame.write_ipc(folder / f"{name}.arrow")
+        self._count += 1
+
+    def write(self) -> None:
+        """Store everything that was put aside."""
+        for folder in sorted(self._folder.iterdir()):
+            tables = {p.stem: pl.read_ipc(p, memory_map=False) for p in folder.glob("*.arrow")}
+            write(tables, (folder / "partition").read_text())
+
+
+@contextmanager
+def simulator(wanted: bool = True) -> Iterator[Simulator | None]:
+    """A simulator on the home folder, or None when none is wanted."""
+    if not wanted:
+        yield None
+        return
+    from sim.simulator import Simulator
+
+    with Simulator(home()) as made:
+        yield made
+
+
+def rejected_rows(rejected: Sequence[Any]) -> pl.DataFrame:
+    """Rows of `rejected_designs`."""
+    return rows.table_frame("rejected_designs", [vars(r) for r in rejected])
