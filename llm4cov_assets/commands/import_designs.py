@@ -82,6 +82,9 @@ def import_designs(
                 tell("elaborating", done, total, batch)
                 spool.add(storing.tables_of(d.load() for d in designs), batch)
                 done += len(designs)
+            # rows come first: a design that is kept has its rows, whenever this is killed
+            tell("storing", 0, None, "")
+            spool.write()
 
         report = import_source(
             source, home(), format=format, split=split, batch_size=batch_size, dry_run=dry_run,
@@ -89,8 +92,6 @@ def import_designs(
             options=options, check=check if build else None, progress=tell, before_commit=describe,
         )  # fmt: skip
         if not dry_run:
-            tell("storing", 0, None, "")
-            spool.write()
             storing.write({"rejected_designs": storing.rejected_rows(report.rejected)}, "adhoc")
             storing.publish()
     if as_json:

@@ -75,7 +75,7 @@ class Spool:
     def write(self) -> None:
         """Store everything that was put aside."""
         for folder in sorted(self._folder.iterdir()):
-            tables = {p.stem: pl.read_ipc(p, memory_map=False) for p in folder.glob("*.arrow")}
+            tables = {p.stem: pl.read_ipc(p) for p in folder.glob("*.arrow")}
             write(tables, (folder / "partition").read_text())
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from llm4cov_assets.errors import UserError
+from llm4cov_assets.ingest.canonical import canonical_content
 from llm4cov_assets.ingest.families import compares, counting, sequences, serial
 from llm4cov_assets.ingest.rtl import Module
 from sim.design import Design, SourceFile
-from sim.identity import content_id
 
 FAMILIES: dict[str, Callable[[Module], None]] = {
     f.__name__: f
@@ -72,12 +72,6 @@ def families(glob: str = "*") -> list[str]:
     return found
 
 
-def fingerprint(design: Design) -> str:
-    """Identity of the RTL apart from its module name and comments."""
-    texts = [re.sub(r"//[^\n]*", "", f.text).replace(design.top, "TOP") for f in design.sources]
-    return content_id("fingerprint", [" ".join(t.split()) for t in texts])
-
-
 def _draw(family: str, stream: str, seed: int, index: int, attempt: int) -> Design:
     rng = random.Random(f"{family}:{stream}:{seed}:{index}:{attempt}")
     name = f"{family}_{stream}{seed}_{index:03d}"
@@ -94,7 +88,7 @@ def _family(family: str, stream: str, seed: int) -> Iterator[GeneratedDesign]:
     while True:
         for attempt in range(100):
             design = _draw(family, stream, seed, index, attempt)
-            mark = fingerprint(design)
+            mark = canonical_content(design)
             if mark not in seen:
                 break
         else:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from llm4cov_assets.ingest.overlap import canonical_content
+from llm4cov_assets.ingest.canonical import canonical_content
 from llm4cov_assets.ingest.records import DesignRecord
 from sim.design import Design, Exclusion, SourceFile
 from sim.files import own_folder, remove_stale_folders, replace_file

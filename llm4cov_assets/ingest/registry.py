@@ -10,7 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from llm4cov_assets.errors import UserError
-from llm4cov_assets.ingest.generator import HELD_OUT, GeneratedDesign, by_name, families, fingerprint, generate
+from llm4cov_assets.ingest.canonical import canonical_content
+from llm4cov_assets.ingest.generator import HELD_OUT, GeneratedDesign, by_name, families, generate
 from llm4cov_assets.ingest.kept import kept_designs, newest_kept
 from llm4cov_assets.ingest.records import HAND_WRITTEN, HELD_OUT_FAMILIES, SEEN_FAMILIES, DesignRecord
 from llm4cov_assets.profiles import Profile, profile
@@ -52,10 +53,10 @@ def training_set(profile: Profile) -> list[DesignRecord]:
     """
     names = training_families(profile)
     glob = ",".join(names)
-    taken = {fingerprint(g.design) for g in _evaluation(profile, names)}
+    taken = {canonical_content(g.design) for g in _evaluation(profile, names)}
     spare = len(taken)
     drawn = generate(profile.train_designs + spare, glob, profile.seed)
-    kept = [g for g in drawn if fingerprint(g.design) not in taken][: profile.train_designs]
+    kept = [g for g in drawn if canonical_content(g.design) not in taken][: profile.train_designs]
     return [_record(g, "train") for g in kept if fnmatchcase(g.design.name, profile.designs_glob)]
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from llm4cov_assets.errors import UserError
-from llm4cov_assets.ingest.generator import HELD_OUT, fingerprint
-from llm4cov_assets.ingest.overlap import overlaps, rouge_l, rouge_overlaps
+from llm4cov_assets.ingest.canonical import canonical_content
+from llm4cov_assets.ingest.generator import HELD_OUT
+from llm4cov_assets.ingest.overlap import overlaps, rouge_overlaps
 from llm4cov_assets.ingest.records import HAND_WRITTEN, HELD_OUT_FAMILIES, SEEN_FAMILIES, batches
 from llm4cov_assets.ingest.registry import (
     corpus_designs,
@@ -19,6 +20,7 @@ from llm4cov_assets.ingest.registry import (
     known_records,
     training_set,
 )
+from llm4cov_assets.ingest.similarity import rouge_l
 from llm4cov_assets.profiles import Profile, profile
 from sim.design import Design, DesignError, SourceFile
 
@@ -26,11 +28,11 @@ DEMO, QUICK = profile("demo"), profile("quick")
 
 
 def test_hundreds_of_distinct_designs_are_trained_on_and_none_of_them_is_evaluated() -> None:
-    evaluated = {fingerprint(r.design) for r in evaluation_set(DEMO)}
+    evaluated = {canonical_content(r.design) for r in evaluation_set(DEMO)}
     assert len(evaluated) == len(evaluation_set(DEMO)) >= 50
     for seed in range(3):
         records = training_set(Profile(seed=seed))
-        trained = {fingerprint(r.design) for r in records}
+        trained = {canonical_content(r.design) for r in records}
         assert len(trained) == len({r.design.rtl_id for r in records}) == len(records) >= 300
         assert not trained & evaluated
 

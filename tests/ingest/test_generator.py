@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from llm4cov_assets.errors import UserError
-from llm4cov_assets.ingest.generator import FAMILIES, HELD_OUT, by_name, families, fingerprint, generate
+from llm4cov_assets.ingest.canonical import canonical_content
+from llm4cov_assets.ingest.generator import FAMILIES, HELD_OUT, by_name, families, generate
 from llm4cov_assets.policy.base import State
 from llm4cov_assets.policy.scripted import ScriptedRandom
 from sim.design import Design
@@ -20,7 +21,7 @@ SAMPLE = [g.design for g in generate(2 * len(FAMILIES), seed=11)]
 def test_the_same_seed_gives_the_same_designs_and_another_seed_others() -> None:
     first, again, other = (generate(60, seed=s) for s in (3, 3, 4))
     assert [g.design.design_id for g in first] == [g.design.design_id for g in again]
-    assert not {fingerprint(g.design) for g in first} & {fingerprint(g.design) for g in other}
+    assert not {canonical_content(g.design) for g in first} & {canonical_content(g.design) for g in other}
 
 
 def test_more_designs_are_only_added_at_the_end() -> None:
@@ -30,7 +31,7 @@ def test_more_designs_are_only_added_at_the_end() -> None:
 def test_hundreds_of_designs_are_distinct_beyond_their_names() -> None:
     designs = [g.design for g in generate(900)]
     assert len({d.rtl_id for d in designs}) == 900
-    assert len({fingerprint(d) for d in designs}) == 900
+    assert len({canonical_content(d) for d in designs}) == 900
     assert len({d.name for d in designs}) == 900
 
 
