@@ -109,6 +109,27 @@ def file_rows(designs: Iterable[Design]) -> pl.DataFrame:
     return table_frame("design_files", rows)
 
 
+def imported_target_rows(designs: Iterable[Design], simulator: str = "xcelium") -> pl.DataFrame:
+    """`targets` that designs brought along, which hold for another simulator than ours. A metric is `overall`, or what
+    the source calls it; for an instance below the top it is `metric@instance`."""
+    return table_frame(
+        "targets",
+        (
+            {
+                "design_id": design.design_id,
+                "simulator": simulator,
+                "metric": metric,
+                "target": target,
+                "origin": "imported",
+                "reference": None,
+                "simulations": 0,
+            }
+            for design in designs
+            for metric, target in design.targets
+        ),
+    )
+
+
 def exclusion_rows(designs: Iterable[Design]) -> pl.DataFrame:
     """`exclusions`, in the order in which the designs have them."""
     return table_frame(

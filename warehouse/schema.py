@@ -474,8 +474,8 @@ TABLES: dict[str, Table] = {
             "What coverage counts as enough, per simulator.",
             """
             design_id id -> designs  design
-            simulator text  simulator and version
-            metric text  overall, or a metric
+            simulator text  simulator and version; xcelium for imported targets
+            metric text  overall, or a metric; metric@instance for an instance below the top
             target float  fraction
             origin text  calibrated or imported
             reference float?  merged coverage of the reference campaign

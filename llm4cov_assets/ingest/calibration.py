@@ -116,19 +116,7 @@ def target_rows(references: Sequence[Reference], share: float = SHARE) -> pl.Dat
             for metric, value in reached.items()
             if value is not None
         ]
-        found += [
-            {
-                "design_id": reference.design.design_id,
-                "simulator": "imported",
-                "metric": metric,
-                "target": value,
-                "origin": "imported",
-                "reference": None,
-                "simulations": 0,
-            }
-            for metric, value in reference.design.targets
-        ]
-    return rows.table_frame("targets", found)
+    return pl.concat([rows.table_frame("targets", found), rows.imported_target_rows(r.design for r in references)])
 
 
 def reference_rows(

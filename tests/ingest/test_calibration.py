@@ -60,4 +60,4 @@ def test_targets_that_a_design_brings_along_stand_beside_and_are_never_those_of_
     design = Design(name="d", sources=BROKEN.sources, top="d", targets=(("overall", 0.8),))
     references = calibrate([design], lambda jobs: (), lambda build: (), budget_sims=0)
     [row] = target_rows(references).iter_rows(named=True)
-    assert (row["origin"], row["simulator"], row["target"]) == ("imported", "imported", 0.8)
+    assert (row["origin"], row["simulator"], row["target"]) == ("imported", "xcelium", 0.8)
