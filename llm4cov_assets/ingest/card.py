@@ -14,6 +14,7 @@ from llm4cov_assets.ingest.generator import FAMILIES, HELD_OUT
 from llm4cov_assets.ingest.overlap import SIMILAR, Overlap, overlaps, rouge_overlaps
 from llm4cov_assets.ingest.records import HAND_WRITTEN, HELD_OUT_FAMILIES, SEEN_FAMILIES, DesignRecord
 from llm4cov_assets.ingest.registry import evaluation_set, training_set
+from llm4cov_assets.ingest.similarity import RUN
 from llm4cov_assets.profiles import Profile, profile
 from sim.elaborate import Analysis, analyse
 

@@ -12,9 +12,9 @@ from typing import Literal
 
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.candidates import Candidate
+from llm4cov_assets.ingest.canonical import canonical_content
 from llm4cov_assets.ingest.formats import reader
 from llm4cov_assets.ingest.kept import KeptDesign, Staging, kept_designs, retire, staging
-from llm4cov_assets.ingest.canonical import canonical_content
 from llm4cov_assets.ingest.overlap import EvaluationIndex, Overlap, SplitIndex
 from llm4cov_assets.ingest.records import DesignRecord, batches, fitting_size
 from sim import reasons

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from rapidfuzz.distance import LCSseq
 
 from llm4cov_assets.ingest.similarity import f1, jaccard, least_common, shingles
