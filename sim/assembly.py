@@ -51,10 +51,11 @@ class Gathered:
     specification: str = ""
     instance: str = ""
     others: list[str] = field(default_factory=lambda: [])  # files beside them that are no Verilog, such as VHDL
+    shown_folder: str = ""  # `folder` as messages name it, when that is not its path: of an unpacked archive
 
     def at(self, file: str) -> str:
         """A file of it as messages name it."""
-        return str(self.folder / file) if self.folder else f"{self.place}/{file}"
+        return f"{self.shown_folder or self.folder or self.place}/{file}"
 
 
 def assemble(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from pathlib import Path
 
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.candidates import Candidate
@@ -29,8 +30,13 @@ def reader(source: str, format: str = "auto") -> tuple[Callable[[], Iterator[Can
     known. UserError for an unknown format, and for a source that cannot be read."""
     if format not in FORMATS:
         raise UserError(f"no format {format!r}; there are {', '.join(FORMATS)}")
+    from llm4cov_assets.ingest.archives import is_archive
+    from llm4cov_assets.ingest.formats import archive
     from llm4cov_assets.ingest.formats.detect import detected
 
+    path = Path(source).expanduser()
+    if is_archive(path) and path.is_file():
+        return lambda: archive.candidates(source, format), None
     chosen = detected(source) if format == "auto" else format
     module = import_module(f"{__name__}.{MODULES[chosen]}")
     return lambda: module.candidates(source, chosen), module.count(source, chosen)
