@@ -29,6 +29,7 @@ OTHER_SUFFIXES = (".vhd", ".vhdl")
 _KEYS: dict[str, type | tuple[type, ...]] = {
     "name": str, "top": str, "split": str, "sources": list, "include_dirs": list, "defines": (dict, list),
     "parameters": dict, "clock": str, "reset": str, "targets": dict, "spec": str, "exclude": list,
+    "instance": str,
 }  # fmt: skip
 
 
@@ -45,9 +46,9 @@ def load_design(
 
     In a folder every folder that holds a header is an include folder, `*.md` and `*.txt` are the specification, and
     an optional `design.toml` may give `name, top, split, sources, include_dirs, defines, parameters, clock, reset,
-    targets, spec, exclude`; exclusions may also stand in `exclusions.toml` (see sim/exclusions.py). Of those beside a
-    single file the ones count that may concern it. Arguments win over `design.toml`. For compile order, top and what
-    is refused see `sim.assembly.assemble`.
+    targets, spec, exclude, instance`; exclusions may also stand in `exclusions.toml` (see sim/exclusions.py). Of those
+    beside a single file the ones count that may concern it. Arguments win over `design.toml`. For compile order, top
+    and what is refused see `sim.assembly.assemble`.
 
     Raises DesignError, one line that names file, line and mend: nothing at `path`, no RTL there, RTL that does not
     parse, a module that nobody defines, no top or several, a design.toml that cannot be understood.
@@ -108,6 +109,7 @@ def _gather_folder(path: Path) -> Gathered:
     found.parameters = {str(key): _value(value) for key, value in settings.get("parameters", {}).items()}
     found.name, found.top = settings.get("name"), settings.get("top")
     found.clock, found.reset = settings.get("clock"), settings.get("reset")
+    found.instance = settings.get("instance", "")
     found.targets = tuple(sorted((str(k), float(v)) for k, v in settings.get("targets", {}).items()))
     found.exclusions = read_exclusions(settings.get("exclude", []), path / SETTINGS_FILE, settings_text)
     found.exclusions += _waivers(path / EXCLUSIONS_FILE)

@@ -36,7 +36,7 @@ def _settings(design: Design) -> str:
     lines.append(f"sources = {json.dumps([f.path for f in design.sources])}")
     if design.include_dirs:
         lines.append(f"include_dirs = {json.dumps(list(design.include_dirs))}")
-    for hint in ("clock", "reset"):
+    for hint in ("clock", "reset", "instance"):
         if getattr(design, hint):
             lines.append(f"{hint} = {json.dumps(getattr(design, hint))}")
     if design.specification:

@@ -305,10 +305,10 @@ def _hub_rows(source: str, wanted: str) -> Iterator[Row]:
         raise
     except Exception as error:  # that library lets through whatever its readers and its network raise
         where = f" after row {number}" if number else ""
-        raise UserError(
-            f"{source}: the data set cannot be read{where} ({_brief(error)}); check its name and the network, or "
-            "download its files and name them or their folder"
-        ) from None
+        mend = "check its name and the network, or download its files and name them or their folder"
+        if Path(name).expanduser().exists():
+            mend = "mend it, or name a file of it"
+        raise UserError(f"{source}: the data set cannot be read{where} ({_brief(error)}); {mend}") from None
 
 
 def _streamed(source: str, name: str, config: str | None, split: str | None) -> Iterator[Any]:
