@@ -46,7 +46,10 @@ def tables_of(records: Iterable[DesignRecord]) -> dict[str, pl.DataFrame]:
                 analysis=_analysis(r.design), deterministic=r.deterministic,
             )
         )  # fmt: skip
-    return rows.design_tables(found, designs)
+    tables = rows.design_tables(found, designs)
+    if any(d.targets for d in designs):
+        tables["targets"] = rows.imported_target_rows(designs)
+    return tables
 
 
 def _analysis(design: Design) -> Analysis | None:

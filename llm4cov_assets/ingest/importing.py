@@ -3,6 +3,7 @@ not."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -180,6 +181,7 @@ class _Judge:
         record = DesignRecord(
             design, self._split, "imported", cluster, "imported" if self._split == "eval" else "", candidate.place,
             difficulty=candidate.difficulty,
+            origin=_origin(candidate.place),
         )  # fmt: skip
         self.report.accepted.append(self._stage.add(record))
         if near:
@@ -205,7 +207,7 @@ class _Judge:
         earlier = self._taken.get(design.name)
         if earlier is None or self._split == "inbox":
             return None
-        if earlier.design_id != design.design_id and earlier.source != candidate.place:
+        if earlier.design_id != design.design_id and earlier.origin != _origin(candidate.place):
             raise DesignError(
                 f"{candidate.place}: another design is called {design.name!r} (from {earlier.source}); {_RENAME}",
                 reasons.NAME_TAKEN,
@@ -238,6 +240,14 @@ class _Judge:
         return found
 
 
+def _origin(place: str) -> str:
+    """The file or folder that a place is in, whatever folder a person is in now: records move to other lines."""
+    path = Path(_RECORD.sub("", place)).expanduser()
+    there = next((p for p in (path, *path.parents) if p.name and os.path.lexists(p)), None)
+    return str(path) if there is None else str(there.resolve() / path.relative_to(there))
+
+
+_RECORD = re.compile(r":(?:row )?\d+$")
 _RENAME = f"give it a name in {SETTINGS_FILE}, or import with --prefix"
 
 

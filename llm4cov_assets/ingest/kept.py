@@ -27,7 +27,7 @@ MANIFEST = "design.json"
 INDEX = "batch.json"
 _INCOMING = ".incoming"
 _RETIRED = "retired.json"
-_PLACE = ("split", "kind", "cluster", "benchmark", "source", "deterministic", "difficulty")
+_PLACE = ("split", "kind", "cluster", "benchmark", "source", "origin", "deterministic", "difficulty")
 _BRIEF = ("name", "design_id", "rtl_id", "content", "top", "n_files", "n_lines", *_PLACE)
 
 
@@ -48,6 +48,7 @@ class KeptDesign:
     cluster: str
     benchmark: str
     source: str
+    origin: str
     deterministic: bool | None
     difficulty: str
     batch: str
@@ -153,7 +154,11 @@ def load_kept(folder: Path) -> DesignRecord:
     )
     places = {key: manifest[key] for key in ("split", "kind", "cluster", "benchmark", "source")}
     return DesignRecord(
-        design, **places, deterministic=manifest.get("deterministic"), difficulty=manifest.get("difficulty", "")
+        design,
+        **places,
+        deterministic=manifest.get("deterministic"),
+        difficulty=manifest.get("difficulty", ""),
+        origin=manifest.get("origin", ""),
     )
 
 
@@ -268,6 +273,7 @@ def _brief(manifest: dict[str, Any], folder: Path, batch: str, kept_at: int = 0)
             "n_lines": sum(f.content.count(b"\n") for f in files),
             "deterministic": None,
             "difficulty": "",
+            "origin": "",
             **manifest,
         }
     return KeptDesign(**{name: manifest[name] for name in _BRIEF}, batch=batch, folder=folder, kept_at=kept_at)

@@ -18,7 +18,8 @@ class DesignRecord:
     """`split` is train, eval, inbox or adhoc; `kind` hand_written, generated or imported; `cluster` the unit of the
     bootstrap (a hand-written or imported design by itself, or a generator family); `benchmark` the kind of evaluation
     design, empty for the others; `source` where the design came from; `deterministic` whether two replays of the same
-    inputs agreed when it was built, None when it was not built; `difficulty` is what the source says of it."""
+    inputs agreed when it was built, None when it was not built; `difficulty` is what the source says of it;
+    `origin` the file or folder on this machine that it was imported from: newer versions come from the same."""
 
     design: Design
     split: str
@@ -28,6 +29,7 @@ class DesignRecord:
     source: str = ""
     deterministic: bool | None = None
     difficulty: str = ""
+    origin: str = ""
 
     @property
     def name(self) -> str:
