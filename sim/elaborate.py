@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from pyslang import ast
 
 from sim.conditions import BranchCondition, Step
+from sim.control import Reset, control
 from sim.design import Design, DesignError
 from sim.domains import exactly
 from sim.expressions import Expression, Signal
@@ -28,15 +28,6 @@ class Port:
     direction: str
     width: int
     type: str
-
-
-@dataclass(frozen=True)
-class Reset:
-    """A reset input. Synchronous ones act at the clock edge."""
-
-    port: str
-    active_low: bool
-    synchronous: bool
 
 
 @dataclass(frozen=True)
@@ -161,7 +152,7 @@ def _analyse(key: _Key) -> Analysis:
         for port, found in netlist.ports
     )
     n_lines = sum(f.content.count(b"\n") + (not f.content.endswith(b"\n")) for f in (*design.sources, *design.includes))
-    clocks, resets = _control(netlist, design, {p.name for p in ports if p.direction == "in"})
+    clocks, resets = control(netlist, design, {p.name for p in ports if p.direction == "in"})
     return Analysis(Interface(ports, clocks, resets), tuple(netlist.hierarchy), n_lines, netlist)
 
 
@@ -170,98 +161,3 @@ _DIRECTIONS = {ast.ArgumentDirection.In: "in", ast.ArgumentDirection.Out: "out"}
 
 def _width(found: Signal | Memory) -> int:
     return sum(s.width for s in found.elements) if isinstance(found, Memory) else found.width
-
-
-RESET_NAME = re.compile(
-    r"(^|_)(a|s|n|i|h|p|sys|sync|async)*(rst|reset|resetn|rstn|nrst|nreset)(n|b|p|h)?(_|$|\d)", re.IGNORECASE
-)
-"""Names by which people call a reset: it decides between candidates, never against the structure."""
-
-
-def _control(netlist: Netlist, design: Design, inputs: set[str]) -> tuple[tuple[str, ...], tuple[Reset, ...]]:
-    """Clocks and resets, from the sensitivity lists and from branches that only assign constants."""
-    names = {s: port.name for port, s in netlist.ports if isinstance(s, Signal)}
-    clocks: dict[str, int] = {}
-    asynchronous: dict[str, bool] = {}
-    for process in netlist.processes:
-        tested = {s for s, _ in _sources(process.tests)} if process.tests is not None else set()
-        for rising, event in process.events:
-            for signal, direct in _sources(event):
-                name = names.get(signal)
-                if name not in inputs or signal.width != 1:
-                    continue
-                if len(process.events) > 1 and signal in tested:
-                    asynchronous[name] = rising != direct
-                else:
-                    clocks[name] = clocks.get(name, 0) + len(process.registers)
-                    for register in process.registers:
-                        register.clock = register.clock or name
-                    for point in process.points:
-                        point.clock = name
-                    break
-    for name in asynchronous:
-        clocks.pop(name, None)
-    synchronous = _synchronous(netlist, names, inputs - set(clocks) - set(asynchronous), bool(asynchronous))
-    resets = [Reset(name, low, False) for name, low in asynchronous.items()]
-    resets += [Reset(name, low, True) for name, low in synchronous.items()]
-    if design.reset:
-        name, low = design.reset.lstrip("!~"), design.reset[0] in "!~"
-        if name not in inputs:
-            raise DesignError(f"{design.name}: design.toml names the reset {name!r}, which is not an input of the top")
-        resets = [
-            Reset(name, low, name not in asynchronous),
-            *(r for r in resets if r.port != name and not r.synchronous),
-        ]
-    if design.clock:
-        if design.clock not in inputs:
-            raise DesignError(f"{design.name}: design.toml names the clock {design.clock!r}, not an input of the top")
-        resets = [r for r in resets if r.port != design.clock]
-        clocks[design.clock] = 1 + max(clocks.values(), default=0)
-    order = sorted(clocks, key=lambda c: (-clocks[c], [p.name for p, _ in netlist.ports].index(c)))
-    return tuple(order), tuple(r for r in resets if r.port not in clocks)
-
-
-def _synchronous(
-    netlist: Netlist, names: Mapping[Signal, str], inputs: set[str], has_asynchronous: bool
-) -> dict[str, bool]:
-    """Synchronous resets: {port: active low}. An input of another name counts only if it clears every process."""
-    found: dict[tuple[str, bool], int] = {}
-    first: dict[tuple[str, bool], int] = {}
-    for branch in netlist.constant_branches:
-        for signal, direct in _sources(branch.expression):
-            name = names.get(signal)
-            if name in inputs and signal.width == 1:
-                key = (name, direct != branch.wanted)
-                found[key] = found.get(key, 0) + branch.registers
-                first[key] = first.get(key, 0) + branch.first
-    named = {key: n for key, n in found.items() if RESET_NAME.search(key[0])}
-    if not named and not has_asynchronous:
-        named = {key: n for key, n in found.items() if first[key] == len(netlist.processes)}
-        if len(named) > 1:
-            best = max(named, key=lambda key: named[key])
-            named = {best: named[best]}
-    return dict(sorted(named, key=lambda key: named[key]))
-
-
-def _sources(expression: Expression | None, direct: bool = True, depth: int = 0) -> Iterator[tuple[Signal, bool]]:
-    """The inputs that an expression passes on, with whether it does so unchanged: through wires, negations, and/or."""
-    if expression is None or depth > 20:
-        return
-    if expression.signal is not None:
-        signal = expression.signal
-        if signal.kind == "input":
-            yield signal, direct
-        elif signal.kind == "wire":
-            yield from _sources(signal.driver, direct, depth + 1)
-    elif expression.op == "not":
-        yield from _sources(expression.args[0], not direct, depth + 1)
-    elif expression.op in ("and", "or") and expression.width == 1:
-        for argument in expression.args:
-            yield from _sources(argument, direct, depth + 1)
-    elif (
-        expression.op == "eq"
-        and expression.args[1].is_const
-        and expression.width == 1
-        and expression.args[0].width == 1
-    ):
-        yield from _sources(expression.args[0], direct == bool(expression.args[1].value), depth + 1)

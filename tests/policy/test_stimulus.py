@@ -21,9 +21,9 @@ from llm4cov_assets.policy.stimulus import (
     render,
 )
 from sim.conditions import Constraint, Step
+from sim.control import Reset as ResetPort
 from sim.design import Design, SourceFile
 from sim.elaborate import Interface, Port
-from sim.elaborate import Reset as ResetPort
 from sim.goals import Goal
 
 RST_N = ResetPort("rst_n", True, False)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from sim.control import Reset
 from sim.design import Design, DesignError, SourceFile
-from sim.elaborate import Analysis, Reset, analyse
+from sim.elaborate import Analysis, analyse
 from sim.load import load_design
 
 
@@ -90,6 +91,55 @@ def test_the_clock_with_most_registers_comes_first() -> None:
       always_ff @(posedge b_clk) begin y <= d; z <= y; end
     endmodule"""
     assert analysis(text).interface.clocks == ("b_clk", "a_clk")
+
+
+MANY = (
+    "module m(input logic clk, clk2, rst_n, rst, en, set_n, scan, d, sel, output logic q, p); logic a, b, g;\n"
+    "{}\nendmodule"
+)
+ASYNC_LOW, SYNC_HIGH, SYNC_LOW = Reset("rst_n", True, False), Reset("rst", False, True), Reset("rst_n", True, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "clocks", "resets"),
+    [
+        # through a synchroniser, asynchronous, synchronous, active low
+        ("always @(posedge clk, negedge rst_n) if (!rst_n) {b, a} <= 0; else {b, a} <= {a, 1'b1};"
+         "always @(posedge clk, negedge b) if (!b) q <= 0; else q <= d;", "clk", [ASYNC_LOW]),
+        ("always @(posedge clk) begin a <= rst; b <= a; end always @(posedge clk) if (b) q <= 0; else q <= d;",
+         "clk", [SYNC_HIGH]),
+        ("always @(posedge clk) begin a <= rst_n; b <= a; end always @(posedge clk) if (!b) q <= 0; else q <= d;",
+         "clk", [SYNC_LOW]),
+        # otherwise than by an if that assigns constants
+        ("always @(posedge clk) q <= !rst_n ? 1'b0 : d;", "clk", [SYNC_LOW]),
+        ("always @(posedge clk) q <= rst_n & d;", "clk", [SYNC_LOW]),
+        ("always @(posedge clk) case (rst_n) 1'b0: q <= 0; default: q <= d; endcase", "clk", [SYNC_LOW]),
+        ("always @(posedge clk) if (rst) begin q <= 0; p <= sel; end else q <= d;", "clk", [SYNC_HIGH]),
+        ("always @(posedge clk) begin q <= d; p <= q; if (rst) begin q <= 0; p <= 0; end end", "clk", [SYNC_HIGH]),
+        # a name alone makes no reset, and a set is no clock
+        ("always @(posedge clk) q <= rst;", "clk", []),
+        ("always @(posedge clk, negedge rst_n, negedge set_n) if (!rst_n) q <= 0; else if (!set_n) q <= 1;"
+         " else q <= d;", "clk", [ASYNC_LOW]),
+        # beside other inputs of the same gate
+        ("assign g = scan ? 1'b1 : rst_n; always @(posedge clk, negedge g) if (!g) q <= 0; else q <= d;", "clk",
+         [ASYNC_LOW]),
+        ("assign g = rst | en; always @(posedge clk) if (g) q <= 0; else q <= d;", "clk", [SYNC_HIGH]),
+        # clocks: gated, multiplexed, divided, inverted, several
+        ("assign g = en & clk; always @(posedge g) q <= d;", "clk", []),
+        ("assign g = en & d; always @(posedge d) p <= en; always @(posedge g) q <= en;", "d", []),
+        ("always_latch if (!clk) a = en; assign g = clk & a; always @(posedge g) q <= d;", "clk", []),
+        ("assign g = sel ? clk : clk2; always @(posedge g) q <= d;", "clk clk2", []),
+        ("always @(posedge clk, negedge rst_n) if (!rst_n) a <= 0; else a <= ~a;"
+         "always @(posedge a, negedge rst_n) if (!rst_n) q <= 0; else q <= d;", "clk", [ASYNC_LOW]),
+        ("assign g = ~clk; always @(posedge g) q <= d;", "clk", []),
+        ("always @(posedge clk, negedge rst_n) if (!rst_n) {a, q} <= 0; else {a, q} <= {q, d};"
+         "always @(posedge clk2) if (rst) p <= 0; else p <= a;", "clk clk2", [ASYNC_LOW, SYNC_HIGH]),
+    ],
+)  # fmt: skip
+def test_clocks_and_resets_are_told_by_what_reaches_registers(body: str, clocks: str, resets: list[Reset]) -> None:
+    interface = analysis(MANY.format(body)).interface
+    assert interface.clocks == tuple(clocks.split())
+    assert list(interface.resets) == resets
 
 
 def test_hints_win() -> None:
