@@ -1,0 +1,265 @@
+"""What FuseSoC core files say of designs, read by the fusesoc library in a process of its own.
+
+    python -m llm4cov_assets.ingest.formats.cores < request.json > answer.json
+
+The library logs, leaves through `exit` and trusts what it reads (YAML that repeats itself, patterns that backtrack), so
+that its reader may be killed. Nothing is run or fetched: no generators, hooks, filters, scripts or providers.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from sim import reasons
+
+TOOL = "verilator"
+"""The tool whose files are chosen where a core names different ones (`tool_verilator ? (…)`)."""
+
+TARGETS = ("default", "synth", "lint", "rtl")
+"""Targets that describe a design, best first; then come the others, and those of simulations, which are testbenches."""
+
+_TESTBENCH = re.compile(r"sim|test|tb|bench|formal", re.IGNORECASE)
+_RTL_TYPE = re.compile(r"(systemVerilog|verilog)Source")
+_LINE = re.compile(r"line (\d+), column \d+")
+
+
+@dataclass
+class CoreReading:
+    """What is known of one core file: how to compile it, or why it is no design. Paths are absolute.
+
+    `reason` and `message` are those of a DesignError; both are empty for a core without a top module, too, of which
+    nothing else is known but its name.
+    """
+
+    file: str
+    name: str = ""
+    reason: str = ""
+    message: str = ""
+    top: str = ""
+    description: str = ""
+    sources: list[str] = field(default_factory=lambda: [])
+    include_dirs: list[str] = field(default_factory=lambda: [])
+    others: list[str] = field(default_factory=lambda: [])
+    defines: dict[str, str] = field(default_factory=lambda: {})
+    parameters: dict[str, str] = field(default_factory=lambda: {})
+
+
+class _Refused(Exception):
+    """A core that is no design here: reason and message."""
+
+
+def read_cores(files: list[str], wanted: list[str], root: str, without_top: bool) -> Iterator[CoreReading]:
+    """What the core files `wanted` say; dependencies are found among `files`, which lie below `root`.
+
+    With `without_top` a core that names no top module is read too, by its default target.
+    """
+    from fusesoc.capi2.coreparser import Core2Parser
+    from fusesoc.coremanager import CoreManager
+
+    class Parser(Core2Parser):
+        """Takes keys without a value for left out, as earlier versions of FuseSoC did."""
+
+        def validate(self, capi_data: Any) -> None:
+            _drop_nulls(capi_data)
+            super().validate(capi_data)
+
+    config = SimpleNamespace(
+        resolve_env_vars_early=False, allow_additional_properties=True, cache_root=Path(root, ".fusesoc-cache")
+    )
+    manager = CoreManager(config)
+    manager.core2parser = Parser(False, True)
+    cores: dict[str, Any] = {}
+    failed: dict[str, CoreReading] = {}
+    owners: dict[str, str] = {}
+    for file in files:
+        try:
+            core = _parsed(file, manager)
+            name = str(core.name)
+            if name in owners:
+                raise _Refused(reasons.NAME_TAKEN, f"{file}: the core {name} is in {owners[name]} too; keep one")
+        except _Refused as refused:
+            reason, message = refused.args
+            failed[file] = CoreReading(file, Path(file).stem, reason, message)
+            continue
+        cores[file], owners[name] = core, file
+        manager.db.add(core, None)
+    for file in wanted:
+        if file in failed:
+            yield failed[file]
+        else:
+            yield _read(cores[file], manager, root, without_top, failed)
+
+
+def _drop_nulls(data: Any) -> None:
+    if isinstance(data, dict):
+        for key in [k for k, v in data.items() if v is None]:
+            del data[key]
+    for value in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
+        _drop_nulls(value)
+
+
+def _parsed(file: str, manager: Any) -> Any:
+    from fusesoc.core import Core
+
+    try:
+        return Core(parser=manager.core2parser, core_file=file, cache_root=manager.config.cache_root)
+    except Exception as error:
+        raise _Refused(reasons.MALFORMED, _described(file, error)) from None
+
+
+def _described(file: str, error: BaseException) -> str:
+    """An error of the library in one line; its line numbers lack the first line of the file."""
+    text = str(error)
+    match = _LINE.search(text)
+    where = f"{file}:{int(match[1]) + 1}" if match else file
+    text = re.sub(r'\s*in "<[^>]*>",', "", text)
+    text = _LINE.sub("", text).replace("Error validating data", "").replace("Error validating ", "")
+    said = " ".join(re.sub(r"For further information.*", "", text).split())[:240] or type(error).__name__
+    return f"{where}: not a core file that FuseSoC reads: {said}; mend it there"
+
+
+def _read(core: Any, manager: Any, root: str, without_top: bool, failed: Mapping[str, CoreReading]) -> CoreReading:
+    reading = CoreReading(str(core.core_file), core.name.name)
+    try:
+        target, reading.top = _target(core)
+        if target is None and not without_top:
+            return reading
+        reading.description = core.get_description() or ""
+        flags = {"target": target or "default", "tool": TOOL, "is_toplevel": True}
+        _refuse_what_is_missing(core, manager, flags, root, failed)
+        _collect(reading, manager.get_depends(core.name, flags), core, flags)
+    except _Refused as refused:
+        reading.reason, reading.message = refused.args
+    except Exception as error:
+        reading.reason, reading.message = reasons.MALFORMED, _described(reading.file, error)
+    return reading
+
+
+def _target(core: Any) -> tuple[str | None, str]:
+    """The target that describes the design, and its top module; None when no target has one."""
+    names = list(core.get_data({}).targets)
+    rest = [n for n in names if n not in TARGETS]
+    order = [n for n in TARGETS if n in names] + sorted(rest, key=lambda n: bool(_TESTBENCH.search(n)))
+    for name in order:
+        target = core.get_target({"target": name, "tool": TOOL, "is_toplevel": True})
+        tops = [t for t in " ".join(target.toplevel).split() if t] if target else []
+        if len(tops) == 1:
+            return name, tops[0]
+    return None, ""
+
+
+def _flags_of(core: Any, top: Any, flags: Mapping[str, Any]) -> dict[str, Any]:
+    return {**flags, "is_toplevel": core.name == top.name}
+
+
+def _refuse_what_is_missing(
+    top: Any, manager: Any, flags: Mapping[str, Any], root: str, failed: Mapping[str, CoreReading]
+) -> None:
+    """The solver says only that there is no solution."""
+    known: dict[tuple[str, str, str], Any] = {}
+    for core in manager.db.find():
+        for name in (core.name, *core.get_virtuals(flags)):
+            known.setdefault((name.vendor, name.library, name.name), core)
+    waiting, seen = [top], {str(top.name)}
+    while waiting:
+        core = waiting.pop()
+        for depend in core.get_depends(_flags_of(core, top, flags)):
+            found = known.get((depend.vendor, depend.library, depend.name))
+            if found is None and not depend.conflict:
+                broken = next((r.message for r in failed.values() if r.name == depend.name), "")
+                why = f" ({broken})" if broken else ""
+                raise _Refused(
+                    reasons.UNREADABLE,
+                    f"{core.core_file}: depends on {_shown(depend)}, which no core file below {root} provides"
+                    f"{why}; import a folder that holds it too, with --format fusesoc",
+                )
+            if found is not None and str(found.name) not in seen:
+                seen.add(str(found.name))
+                waiting.append(found)
+
+
+def _shown(name: Any) -> str:
+    version = f":{name.version}" if name.version != "0" else ""
+    return ":".join(part for part in (name.vendor, name.library, name.name) if part) + version
+
+
+def _collect(reading: CoreReading, cores: list[Any], top: Any, flags: Mapping[str, Any]) -> None:
+    """Files and settings of the core and of what it depends on, in that order: dependencies first."""
+    parameters: dict[str, Any] = {}
+    include_dirs: dict[str, None] = {}
+    for core in cores:
+        own = _flags_of(core, top, flags)
+        _refuse_what_is_made(core, own)
+        for file in core.get_files(own):
+            _add_file(reading, core, file, include_dirs)
+        parameters.update(core.get_parameters(own, parameters))
+    reading.include_dirs = list(include_dirs)
+    for name, parameter in parameters.items():
+        if "default" not in parameter:
+            continue
+        value = parameter["default"]
+        if parameter["paramtype"] == "vlogdefine" and value is not False:
+            reading.defines[name] = _plain(value)
+        elif parameter["paramtype"] == "vlogparam":
+            reading.parameters[name] = f'"{value}"' if parameter["datatype"] == "str" else _plain(value)
+
+
+def _plain(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _refuse_what_is_made(core: Any, flags: Mapping[str, Any]) -> None:
+    made = core.get_ttptttg(flags)
+    if made:
+        raise _Refused(
+            reasons.UNREADABLE,
+            f"{core.core_file}: has files made by the generator {made[0]['generator']}, and generators are not run here; "
+            "run `fusesoc run --setup` and import the file list that it writes",
+        )
+    if core.provider:
+        raise _Refused(
+            reasons.UNREADABLE,
+            f"{core.core_file}: its files are fetched ({core.get_data({}).provider.name}), and nothing is fetched here; "
+            "run `fusesoc fetch` and import the folder that it makes",
+        )
+
+
+def _add_file(reading: CoreReading, core: Any, file: Mapping[str, Any], include_dirs: dict[str, None]) -> None:
+    path = os.path.join(core.files_root, file["name"])
+    kind = file.get("file_type", "")
+    suffix = Path(path).suffix.lower()
+    if _RTL_TYPE.match(kind) or (not kind and suffix in (".v", ".sv", ".vh", ".svh")):
+        if not os.path.exists(path):
+            raise _Refused(
+                reasons.UNREADABLE,
+                f"{core.core_file}: names {file['name']!r}, which is not there; add the file, or take it out",
+            )
+        if file.get("is_include_file"):
+            folder = file.get("include_path") or os.path.dirname(file["name"])
+            include_dirs[os.path.join(core.files_root, folder)] = None
+        else:
+            reading.sources.append(path)
+        reading.defines.update({str(k): _plain(v) for k, v in (file.get("define") or {}).items()})
+    elif kind.startswith("vhdlSource") or suffix in (".vhd", ".vhdl"):
+        reading.others.append(path)
+
+
+def main() -> None:
+    """Answer the request on stdin."""
+    logging.disable(logging.CRITICAL)
+    request = json.load(sys.stdin)
+    readings = [asdict(r) for r in read_cores(**request)]
+    json.dump(readings, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
