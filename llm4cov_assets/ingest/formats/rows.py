@@ -263,7 +263,7 @@ def _load(content: bytes) -> Any:
         raise ValueError(f"not UTF-8 text (0x{content[error.start]:02x} at {at}); save the file as UTF-8") from None
     except json.JSONDecodeError as error:
         at = f"column {error.colno}" + (f" of line {error.lineno}" if error.lineno > 1 else "")
-        raise ValueError(f"not valid JSON: {error.msg} at {at}; mend it there") from None
+        raise ValueError(f"not valid JSON: {error.msg.removesuffix(' at')} at {at}; mend it there") from None
     except RecursionError:
         raise ValueError("not valid JSON: values are nested too deeply; write them flat") from None
     except _Fault as error:
