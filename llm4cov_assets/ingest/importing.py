@@ -155,7 +155,7 @@ class _Judge:
         self._contents = {d.content: d.name for d in mine}
         self._evaluation = _evaluation_index(kept) if split == "train" else None
         self._clusters = {d.name: d.cluster for d in mine}
-        self._similar = SplitIndex() if split != "inbox" else None
+        self._similar = SplitIndex(keep_copies=near == "mark") if split != "inbox" else None
         for i, design in enumerate(mine):
             progress("reading what was imported before", i, len(mine), design.name)
             if self._similar:
@@ -252,6 +252,8 @@ _RENAME = f"give it a name in {SETTINGS_FILE}, or import with --prefix"
 
 
 def _alike(overlap: Overlap) -> str:
+    if not overlap.exact:
+        return f"too long to compare, and by its tokens perhaps a copy (ROUGE-L up to {overlap.share:.2f}),"
     return f"a copy of {overlap.other_file} (ROUGE-L {overlap.share:.2f})"
 
 
