@@ -12,7 +12,7 @@ from pyslang import ast, syntax
 
 from sim import reasons
 from sim.design import Design, DesignError, Exclusion, SourceFile
-from sim.slang import Elaboration, compile_files, first_problem
+from sim.slang import Elaboration, compile_files, first_problem, included_path
 from sim.trial import is_suspicious, refuse_what_breaks_the_parser
 
 SOURCE_SUFFIXES = (".v", ".sv")
@@ -274,7 +274,7 @@ def _external_includes(
 def _refuse_foreign_includes(unit: Elaboration, known: set[str], found: Gathered) -> None:
     """A design is its own files: what lies elsewhere on this machine is neither read nor part of its identity."""
     for directive in unit.tree.getIncludeDirectives():
-        if directive.buffer and str(unit.manager.getFullPath(directive.buffer.id)) not in known:
+        if directive.buffer and included_path(unit.manager, directive.buffer.id, known) not in known:
             file, line = unit.file_line(directive.syntax.sourceRange.start)
             raise DesignError(
                 f"{found.at(file)}:{line}: {directive.path!r} lies outside the design; include it by its name alone "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -70,7 +71,7 @@ def compile_files(
     """Compile `sources` in their order as one compilation unit; without `top`, uninstantiated modules are roots."""
     manager = pyslang.SourceManager()
     for header in includes:
-        manager.assignText(header.path, header.text)
+        assign_header(manager, header)
     buffers = [manager.assignText(source.path, source.text) for source in sources]
     preprocessor = parsing.PreprocessorOptions()
     preprocessor.predefines = macro_texts((*_PREDEFINED, *defines))
@@ -86,6 +87,20 @@ def compile_files(
     compilation = ast.Compilation(bag)
     compilation.addSyntaxTree(tree)
     return Elaboration(manager, tree, compilation)
+
+
+def assign_header(manager: pyslang.SourceManager, header: SourceFile) -> None:
+    """Give the compiler a file to be included. It looks for one by its canonical path as soon as the current folder has
+    a folder of that name, and would read what lies there."""
+    manager.assignText(header.path, header.text)
+    if os.path.lexists(header.path.partition("/")[0]):
+        manager.assignText(os.path.realpath(header.path), header.text)
+
+
+def included_path(manager: pyslang.SourceManager, buffer: pyslang.BufferID, headers: Iterable[str]) -> str:
+    """The path of an included file: that of one of the `headers`, else where it lies on this machine."""
+    path = str(manager.getFullPath(buffer))
+    return next((h for h in headers if os.path.realpath(h) == path), path) if os.path.isabs(path) else path
 
 
 def first_problem(elaboration: Elaboration, diagnostics: Iterable[pyslang.Diagnostic]) -> Problem | None:

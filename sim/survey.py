@@ -17,7 +17,7 @@ from sim.conditions import BranchCondition, Constraint
 from sim.design import Design, DesignError, SourceFile
 from sim.elaborate import Analysis, analyse
 from sim.handshakes import Handshake, handshakes
-from sim.slang import Elaboration, elaborate
+from sim.slang import Elaboration, elaborate, included_path
 
 UNLIKELY_BITS = 10
 """A branch that needs more input bits than this to have certain values is one that random stimulus seldom reaches."""
@@ -131,7 +131,7 @@ def _survey(key: _Key) -> Survey:
         compared,
         left_out,
         handshakes(analysis),
-        _includes(elaboration),
+        _includes(design, elaboration),
         tuple(Size(f.path, n_lines(f.content), n_tokens(f)) for f in (*design.sources, *design.includes)),
         difficulty,
         "easy" if difficulty < EASY else "medium" if difficulty <= HARD else "hard",
@@ -249,12 +249,13 @@ def _below(instance: ast.InstanceSymbol, seen: set[tuple[str, ...]]) -> Iterator
 # includes
 
 
-def _includes(elaboration: Elaboration) -> tuple[Include, ...]:
-    manager = elaboration.manager
+def _includes(design: Design, elaboration: Elaboration) -> tuple[Include, ...]:
+    headers = [f.path for f in design.includes]
     found: dict[Include, None] = {}
     for directive in elaboration.tree.getIncludeDirectives():
         file, line = elaboration.file_line(directive.syntax.sourceRange.start)
-        included = str(manager.getFullPath(directive.buffer.id)) if directive.buffer else directive.path
+        buffer = directive.buffer
+        included = included_path(elaboration.manager, buffer.id, headers) if buffer else directive.path
         found[Include(file, line, included)] = None
     return tuple(found)
 

@@ -27,7 +27,7 @@ import pyslang
 from pyslang import ast, parsing, syntax
 
 from sim.design import Design, macro_texts
-from sim.slang import elaborate, quoted
+from sim.slang import assign_header, elaborate, included_path, quoted
 
 MAX_VIOLATIONS = 50
 """The first so many are told."""
@@ -261,7 +261,7 @@ class _Unit:
         self.design = design
         self.manager = manager = pyslang.SourceManager()
         for header in design.includes:
-            manager.assignText(header.path, header.text)
+            assign_header(manager, header)
         buffers = [manager.assignText(source.path, source.text) for source in design.sources]
         # what the design's files leave open ends here, and what comes after is the testbench's
         sentinel = f"package {_SENTINEL}; endpackage\n`resetall\n" + "".join(f"`undef {n}\n" for n in undefined)
@@ -329,7 +329,7 @@ def _look_at_unit(unit: _Unit, found: _Found) -> None:
         if unit.manager.getFullyExpandedLoc(location).buffer != unit.buffer.id:
             continue  # of the design's own headers
         headers = {f.path for f in unit.design.includes}
-        path = str(unit.manager.getFullPath(directive.buffer.id)) if directive.buffer else None
+        path = included_path(unit.manager, directive.buffer.id, headers) if directive.buffer else None
         if path not in headers:
             found.add("include", unit.line(location) or 1, _INCLUDE)
 

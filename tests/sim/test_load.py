@@ -9,6 +9,7 @@ import pytest
 
 from sim.design import DesignError
 from sim.load import load_design
+from sim.violations import violations
 
 LEAF = "module leaf(input logic a, output logic y); assign y = ~a; endmodule\n"
 TOP = "module box(input logic a, output logic y); leaf u_leaf(.a, .y); endmodule\n"
@@ -246,3 +247,22 @@ def test_a_design_that_breaks_the_parser_is_refused_and_others_of_that_look_are_
             assert load_design(path).top == "leaf"
         else:
             assert "break up long expressions" in refusal(path)
+
+
+def test_the_current_folder_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = '`ifndef W\n`include "../inc/v.svh"\n`define W `V\n`endif\n'
+    path = folder(
+        tmp_path,
+        rtl__box_sv='`include "w.svh"\nmodule box(output logic [`W-1:0] y); assign y = 0; endmodule\n',
+        inc__w_svh=header,
+        inc__v_svh="`define V 3\n",
+    )
+    there = load_design(path)
+    monkeypatch.chdir(path)  # where a person stands who imports `.`
+    assert load_design(Path(".")) == there
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "v.svh").write_text("`define V 5\n")
+    monkeypatch.chdir(tmp_path)  # folders of the same names that are no part of the design
+    assert load_design(path) == there
+    testbench = f'`include "{tmp_path / "inc" / "v.svh"}"\n`include "w.svh"\nmodule tb; box u_box(.y()); endmodule\n'
+    assert [v.line for v in violations(testbench, there)] == [1]
