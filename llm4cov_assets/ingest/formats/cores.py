@@ -222,14 +222,14 @@ def _refuse_what_is_made(core: Any, flags: Mapping[str, Any]) -> None:
     if made:
         raise _Refused(
             reasons.UNREADABLE,
-            f"{core.core_file}: has files made by the generator {made[0]['generator']}, and generators are not run here; "
-            "run `fusesoc run --setup` and import the file list that it writes",
+            f"{core.core_file}: has files made by the generator {made[0]['generator']}, which is not run "
+            f"here; run `fusesoc run --setup {_shown(core.name)}` and import the file list that it writes",
         )
     if core.provider:
         raise _Refused(
             reasons.UNREADABLE,
-            f"{core.core_file}: its files are fetched ({core.get_data({}).provider.name}), and nothing is fetched here; "
-            "run `fusesoc fetch` and import the folder that it makes",
+            f"{core.core_file}: its files are fetched ({core.get_data({}).provider.name}), and nothing is "
+            "fetched here; run `fusesoc fetch` and import the folder that it makes",
         )
 
 

@@ -90,7 +90,7 @@ def _core_files(root: Path) -> list[Path]:
         found += [Path(folder, f) for f in files if f.endswith(".core") and not f.startswith(".")]
         if seen > MOST_ENTRIES or len(found) > MOST_CORES:
             raise UserError(f"{root}: more than {MOST_ENTRIES:,} files or {MOST_CORES:,} core files below it; name a "
-                            "folder with fewer, or put a file FUSESOC_IGNORE into those that do not matter")  # fmt: skip
+                            "folder with fewer, or put a file FUSESOC_IGNORE into what does not matter")  # fmt: skip
     return sorted(found)
 
 
