@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from llm4cov_assets.policy.base import Generation, Policy, State
+from llm4cov_assets.survey_rows import DETAIL_TABLES, survey_rows
 from sim.coverage import popcount
 from sim.design import Design
 from sim.identity import content_id, sha256
 from sim.simulation import CoveragePoint, Simulation, Testbench
+from sim.survey import n_tokens, survey
 from warehouse.frames import POLARS_TYPES
 from warehouse.schema import TABLES
 
@@ -50,10 +52,14 @@ def design_row(
     benchmark: str = "",
     analysis: Analysis | None = None,
     deterministic: bool | None = None,
+    declared_difficulty: str = "",
 ) -> dict[str, Any]:
     """One row of `designs`. `cluster` is the generator family; None makes the design a cluster of its own. Without
-    an analysis (a design that does not elaborate) the counts of the interface are 0."""
+    an analysis (a design that does not elaborate) the counts of the interface are 0.
+
+    Under the name `details` it has the rows of the tables that say more of the design; see `design_tables`."""
     interface = analysis.interface if analysis else None
+    surveyed = survey(design) if analysis else None
     branches = analysis.branches if analysis else ()
     files = (*design.sources, *design.includes)
     return {
@@ -68,6 +74,7 @@ def design_row(
         "top": design.top,
         "n_files": len(files),
         "n_lines": sum(_n_lines(f.text) for f in files),
+        "n_tokens": surveyed.n_tokens if surveyed else sum(n_tokens(f) for f in files),
         "n_ports": len(interface.ports) if interface else 0,
         "input_bits": sum(p.width for p in interface.ports if p.direction == "in") if interface else 0,
         "output_bits": sum(p.width for p in interface.ports if p.direction == "out") if interface else 0,
@@ -76,8 +83,13 @@ def design_row(
         "combinational": interface.combinational if interface else False,
         "n_branches": len(branches),
         "n_conditions_known": sum(b.steps is not None for b in branches),
+        "difficulty": surveyed.difficulty if surveyed else None,
+        "difficulty_label": surveyed.difficulty_label if surveyed else None,
+        "declared_difficulty": declared_difficulty,
         "deterministic": deterministic,
+        "instance": design.instance,
         "specification": design.specification,
+        "details": survey_rows(design, analysis, surveyed) if analysis and surveyed else {},
     }
 
 
@@ -90,11 +102,11 @@ def file_rows(designs: Iterable[Design]) -> pl.DataFrame:
     """`design_files`: sources and headers, and the specification if there is one."""
     rows: list[dict[str, Any]] = []
     for design in designs:
-        files = [("source", f.path, f.content, f.text) for f in design.sources]
-        files += [("include", f.path, f.content, f.text) for f in design.includes]
+        files = [("source", f.path, f.content, f.text, n_tokens(f)) for f in design.sources]
+        files += [("include", f.path, f.content, f.text, n_tokens(f)) for f in design.includes]
         if design.specification:
             spec = design.specification
-            files.append(("specification", "specification.md", spec.encode("utf-8", "surrogatepass"), spec))
+            files.append(("specification", "specification.md", spec.encode("utf-8", "surrogatepass"), spec, None))
         rows += [
             {
                 "design_id": design.design_id,
@@ -102,9 +114,10 @@ def file_rows(designs: Iterable[Design]) -> pl.DataFrame:
                 "role": role,
                 "sha256": sha256(content),
                 "n_lines": _n_lines(text),
+                "n_tokens": tokens,
                 "text": text,
             }
-            for role, path, content, text in files
+            for role, path, content, text, tokens in files
         ]
     return table_frame("design_files", rows)
 
@@ -144,10 +157,15 @@ def exclusion_rows(designs: Iterable[Design]) -> pl.DataFrame:
 
 def design_tables(rows: Iterable[Mapping[str, Any]], designs: Sequence[Design]) -> dict[str, pl.DataFrame]:
     """Rows of designs by table: `rows` are those of `design_row`, in any order."""
+    found = list(rows)
     return {
-        "designs": design_rows(rows),
+        "designs": design_rows(found),
         "design_files": file_rows(designs),
         "exclusions": exclusion_rows(designs),
+        **{
+            table: table_frame(table, (detail for row in found for detail in row.get("details", {}).get(table, ())))
+            for table in DETAIL_TABLES
+        },
     }
 
 

@@ -10,16 +10,27 @@ from llm4cov_assets import rows
 from llm4cov_assets.policy.base import Generation, State
 from sim.coverage import bitset
 from sim.design import Design, SourceFile
+from sim.elaborate import analyse
 from sim.identity import content_id
 from sim.simulation import Coverage, CoveragePoint, Simulation, Testbench
 from warehouse.frames import checked
 from warehouse.schema import TABLES
 
+RTL = b"""`include "d.svh"
+module d #(parameter int W = `X) (input logic clk, input logic rst_n, input logic [W-1:0] a, output logic [W-1:0] q);
+  always_ff @(posedge clk or negedge rst_n) begin
+    if (!rst_n) q <= 0;
+    else if (q == 9) q <= 1;
+    else q <= a;
+  end
+endmodule
+"""
 DESIGN = Design(
     "d",
-    (SourceFile("rtl/d.sv", b"module d;\nendmodule\n"),),
+    (SourceFile("rtl/d.sv", RTL),),
     top="d",
-    includes=(SourceFile("rtl/d.svh", b"`define X\n"),),
+    includes=(SourceFile("rtl/d.svh", b"`define X 4\n"),),
+    include_dirs=("rtl",),
     specification="Counts.\n",
 )
 BENCH = Testbench("a = 1\nb = 2\n")
@@ -51,23 +62,35 @@ def test_a_missing_value_is_null_and_the_types_are_those_of_the_table():
 
 
 def test_designs_and_their_files_are_rows():
-    port = SimpleNamespace(direction="in", width=4)
-    interface = SimpleNamespace(
-        ports=(port, SimpleNamespace(direction="out", width=2)),
-        clocks=("clk",),
-        resets=(SimpleNamespace(port="rst_n", active_low=True),),
-        combinational=False,
-    )
-    analysis = SimpleNamespace(interface=interface, branches=(SimpleNamespace(steps=()), SimpleNamespace(steps=None)))
-    row = rows.design_row(DESIGN, split="eval", kind="hand_written", source="corpus", analysis=analysis)
+    row = rows.design_row(DESIGN, split="eval", kind="hand_written", source="corpus", analysis=analyse(DESIGN))
     frame = checked(TABLES["designs"], rows.design_rows([row]))
     found = frame.row(0, named=True)
-    assert (found["n_files"], found["n_lines"], found["input_bits"], found["output_bits"]) == (2, 3, 4, 2)
+    assert (found["n_files"], found["n_lines"], found["input_bits"], found["output_bits"]) == (2, 9, 6, 4)
     assert (found["resets"], found["cluster"], found["deterministic"]) == (["!rst_n"], "d", None)
-    assert (found["n_branches"], found["n_conditions_known"]) == (2, 1)
-    assert rows.design_row(DESIGN, split="adhoc", kind="imported", source="x")["n_ports"] == 0
+    assert (found["n_branches"], found["n_conditions_known"], found["n_tokens"]) == (4, 4, 67)
+    assert (found["difficulty"], found["difficulty_label"], found["declared_difficulty"]) == (0.0, "easy", "")
+    unread = rows.design_row(DESIGN, split="adhoc", kind="imported", source="x", declared_difficulty="medium")
+    assert (unread["n_ports"], unread["n_tokens"], unread["difficulty"]) == (0, 67, None)
+    assert checked(TABLES["designs"], rows.design_rows([unread]))["declared_difficulty"].to_list() == ["medium"]
     files = checked(TABLES["design_files"], rows.file_rows([DESIGN]))
     assert files["role"].to_list() == ["source", "include", "specification"]
+    assert files["n_tokens"].to_list() == [64, 3, None]
+
+
+def test_what_elaboration_finds_in_a_design_is_rows():
+    row = rows.design_row(DESIGN, split="eval", kind="hand_written", source="corpus", analysis=analyse(DESIGN))
+    tables = rows.design_tables([row], [DESIGN])
+    for table, frame in tables.items():
+        checked(TABLES[table], frame)
+    assert set(tables) == {"designs", "exclusions"} | {t for t in TABLES if t.startswith("design_")} - {"design_events"}
+    roles = tables["design_ports"].select("name", "role").rows()
+    assert roles == [("clk", "clock"), ("rst_n", "reset"), ("a", "data"), ("q", "data")]
+    assert tables["design_constants"].select("subject", "operator", "value").rows() == [("q", "==", "9")]
+    assert tables["design_parameters"].select("name", "value", "default_value").rows() == [("W", "4", "4")]
+    assert tables["design_instances"].select("path", "module").rows() == [("d", "d")]
+    assert tables["design_includes"].select("file", "line", "included").rows() == [("rtl/d.sv", 1, "rtl/d.svh")]
+    empty = rows.design_tables([], [])
+    assert set(empty) == set(tables) and all(frame.is_empty() for frame in empty.values())
 
 
 def test_what_a_policy_said_is_rows_usable_or_not():

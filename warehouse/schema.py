@@ -99,6 +99,7 @@ TABLES: dict[str, Table] = {
             top text  top module
             n_files int  source and header files
             n_lines int  lines of RTL
+            n_tokens int  tokens of RTL before macros are expanded, without comments
             n_ports int  ports of the top
             input_bits int  width of all inputs
             output_bits int  width of all outputs
@@ -107,7 +108,11 @@ TABLES: dict[str, Table] = {
             combinational bool  no clock
             n_branches int  branches found by elaboration
             n_conditions_known int  branches with a known stimulus from reset
+            difficulty float?  share of the branches that random stimulus is unlikely to reach; null if not analysed
+            difficulty_label text?  easy (below 0.1), medium, or hard (above 0.3)
+            declared_difficulty text  what the source says, empty if nothing
             deterministic bool?  outputs are a function of inputs (two replays agree); null before the check
+            instance text  name that testbenches are asked to give the design, empty if any will do
             specification text  the specification, empty if none
             """,
         ),
@@ -122,7 +127,116 @@ TABLES: dict[str, Table] = {
             role text  source, include or specification
             sha256 text  hash of the content
             n_lines int  lines
+            n_tokens int?  tokens before macros are expanded, without comments; null for the specification
             text text  content
+            """,
+        ),
+        _table(
+            "design_ports",
+            "design_id number",
+            "keyed",
+            "Ports of the top.",
+            """
+            design_id id -> designs  design
+            number int  0-based place in the port list
+            name text  port
+            direction text  in, out or inout
+            width int  bits, after parameters
+            type text  type as the source declares it, after parameters
+            role text  clock, reset, valid, ready, payload (goes with a valid) or data
+            """,
+        ),
+        _table(
+            "design_instances",
+            "design_id number",
+            "keyed",
+            "Instances of a design, the top first.",
+            """
+            design_id id -> designs  design
+            number int  0-based place, parents before children
+            path text  hierarchical path as the simulator names it
+            module text  module
+            """,
+        ),
+        _table(
+            "design_parameters",
+            "design_id number",
+            "keyed",
+            "Parameters of the top.",
+            """
+            design_id id -> designs  design
+            number int  0-based place
+            name text  parameter
+            kind text  parameter, localparam or type
+            type text  type
+            value text  value after overrides, integers decimal (hexadecimal above 32 bits)
+            default_value text  default as the source writes it, empty if none
+            overridable bool  --param may set it
+            """,
+        ),
+        _table(
+            "design_enums",
+            "design_id number",
+            "keyed",
+            "Members of the enumerated types of a design.",
+            """
+            design_id id -> designs  design
+            number int  0-based place
+            scope text  package or module that declares the type
+            enum text  type, or the variable of a type without a name
+            member text  member
+            value text  unsigned decimal value
+            width int  bits of the type
+            file text  source file of the type
+            line int  its line
+            """,
+        ),
+        _table(
+            "design_constants",
+            "design_id number",
+            "keyed",
+            "Constants that a design compares with: conditions, case items, selections, ranges; each once a module.",
+            """
+            design_id id -> designs  design
+            number int  0-based place
+            module text  module
+            subject text  what is compared, as the source writes it
+            operator text  ==, !=, <, <=, > or >=, with the subject on the left
+            literal text  constant as the source writes it: number, parameter or member of an enum
+            value text?  its unsigned decimal value; null when it has bits that match anything
+            width int  bits of the subject
+            kind text  comparison, case or range
+            file text  source file
+            line int  1-based line
+            """,
+        ),
+        _table(
+            "design_includes",
+            "design_id file line",
+            "keyed",
+            "Which file of a design includes which.",
+            """
+            design_id id -> designs  design
+            file text  file with the directive
+            line int  1-based line of it
+            included text  included file, below the design's root
+            """,
+        ),
+        _table(
+            "design_handshakes",
+            "design_id number",
+            "keyed",
+            "Pairs of ports of the top that agree on a transfer.",
+            """
+            design_id id -> designs  design
+            number int  0-based place
+            valid text  port that offers: valid, request, push, or empty
+            ready text  port that accepts: ready, acknowledge, pop, or full
+            drives text  which of the two the testbench drives: valid or ready
+            payload text[]  ports that go with valid, in its direction
+            valid_low bool  valid is active low (empty)
+            ready_low bool  ready is active low (full, busy)
+            evidence text  names, structure (both are tested together), or both
             """,
         ),
         _table(

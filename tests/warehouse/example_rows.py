@@ -83,13 +83,16 @@ class Example:
             "designs", *at,
             design_id=design_id, rtl_id=content_id("rtl", name), name=name, split=split, kind="hand_written",
             cluster=name, benchmark="hand_written" if split == "eval" else "", source="corpus", top=name, n_files=1,
-            n_lines=40, n_ports=4, input_bits=10, output_bits=8, clocks=["clk"], resets=["!rst_n"],
-            combinational=False, n_branches=4, n_conditions_known=known, deterministic=True, specification="",
+            n_lines=40, n_tokens=200, n_ports=5, input_bits=10, output_bits=1, clocks=["clk"], resets=["!rst_n"],
+            combinational=False, n_branches=4, n_conditions_known=known, difficulty=1 - known / 4,
+            difficulty_label="easy" if known == 4 else "hard", declared_difficulty="", deterministic=True, instance="",
+            specification="",
         )  # fmt: skip
+        self.details(design_id, name, at)
         self.add(
             "design_files", *at,
             design_id=design_id, path=f"{name}.sv", role="source", sha256=sha256(name.encode()), n_lines=40,
-            text=f"module {name};",
+            n_tokens=200, text=f"module {name};",
         )  # fmt: skip
         self.add(
             "exclusions", *at,
@@ -104,6 +107,43 @@ class Example:
                 file=f"{name}.sv", line=10 + point, column=3, instance=name, what="block", source=f"line {point};",
             )  # fmt: skip
         return design_id
+
+    def details(self, design_id: str, name: str, at: tuple[int | None, str, str | None]) -> None:
+        """What elaboration says of a design: five ports, an instance, and one of everything else."""
+        ports = (("clk", "in", 1, "clock"), ("rst_n", "in", 1, "reset"), ("valid", "in", 1, "valid"),
+                 ("data", "in", 7, "payload"), ("ready", "out", 1, "ready"))  # fmt: skip
+        for number, (port, direction, width, role) in enumerate(ports):
+            self.add(
+                "design_ports", *at,
+                design_id=design_id, number=number, name=port, direction=direction, width=width, type="logic",
+                role=role,
+            )  # fmt: skip
+        for number, (path, module) in enumerate(((name, name), (f"{name}.u_core", "core"))):
+            self.add("design_instances", *at, design_id=design_id, number=number, path=path, module=module)
+        self.add(
+            "design_parameters", *at,
+            design_id=design_id, number=0, name="WIDTH", kind="parameter", type="int", value="7", default_value="8",
+            overridable=True,
+        )  # fmt: skip
+        for number, member in enumerate(("IDLE", "BUSY")):
+            self.add(
+                "design_enums", *at,
+                design_id=design_id, number=number, scope=name, enum="state_t", member=member, value=str(number),
+                width=1, file=f"{name}.sv", line=3,
+            )  # fmt: skip
+        for number, value in enumerate(("90", None)):
+            self.add(
+                "design_constants", *at,
+                design_id=design_id, number=number, module=name, subject="data", operator="==",
+                literal="7'h5a" if value else "7'b1??????", value=value, width=7, kind="case",
+                file=f"{name}.sv", line=9,
+            )  # fmt: skip
+        self.add("design_includes", *at, design_id=design_id, file=f"{name}.sv", line=1, included="common.svh")
+        self.add(
+            "design_handshakes", *at,
+            design_id=design_id, number=0, valid="valid", ready="ready", drives="valid", payload=["data"],
+            valid_low=False, ready_low=False, evidence="both",
+        )  # fmt: skip
 
     def policy(self, name: str, checkpoint_id: str | None = None) -> str:
         policy_id = content_id("policy", name, self.config_hash)
