@@ -9,6 +9,8 @@ from typing import TypeVar
 from sim.design import Design
 
 HAND_WRITTEN = "hand_written"
+HAND_WRITTEN_FRESH = "hand_written_fresh"
+"""Hand-written designs that no setting was chosen by: for confirming what was found on the others."""
 SEEN_FAMILIES = "seen_families"
 HELD_OUT_FAMILIES = "held_out_families"
 

@@ -13,12 +13,18 @@ from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.canonical import canonical_content
 from llm4cov_assets.ingest.generator import HELD_OUT, GeneratedDesign, by_name, families, generate
 from llm4cov_assets.ingest.kept import kept_designs, newest_kept
-from llm4cov_assets.ingest.records import HAND_WRITTEN, HELD_OUT_FAMILIES, SEEN_FAMILIES, DesignRecord
+from llm4cov_assets.ingest.records import (
+    HAND_WRITTEN,
+    HAND_WRITTEN_FRESH,
+    HELD_OUT_FAMILIES,
+    SEEN_FAMILIES,
+    DesignRecord,
+)
+from llm4cov_assets.ingest.reference import CORPUS, reference
 from llm4cov_assets.profiles import Profile, profile
 from sim.design import Design
 from sim.load import load_design
 
-CORPUS = Path(__file__).resolve().parent.parent / "corpus"
 EVALUATION_SEED = 0
 EVALUATION_STREAM = "e"
 
@@ -30,8 +36,14 @@ def corpus_designs() -> tuple[Design, ...]:
     return tuple(load_design(folder) for folder in folders)
 
 
+def development_designs() -> list[Design]:
+    """The bundled designs that profiles evaluate on. The fresh ones stand apart: nobody tunes on them."""
+    return [d for d in corpus_designs() if reference(d.name).collection == "development"]
+
+
 def _hand_written(design: Design) -> DesignRecord:
-    return DesignRecord(design, "eval", "hand_written", design.name, HAND_WRITTEN, f"corpus:{design.name}")
+    benchmark = HAND_WRITTEN if reference(design.name).collection == "development" else HAND_WRITTEN_FRESH
+    return DesignRecord(design, "eval", "hand_written", design.name, benchmark, f"corpus:{design.name}")
 
 
 def _record(generated: GeneratedDesign, split: str, benchmark: str = "") -> DesignRecord:
@@ -69,10 +81,7 @@ def _evaluation(profile: Profile, names: Sequence[str]) -> list[GeneratedDesign]
 def evaluation_set(profile: Profile) -> list[DesignRecord]:
     """The evaluation designs of `profile`: hand-written ones, then unseen parameters of the families it trains on,
     then the families that it never trains on. They are the same for every seed of the profile."""
-    records = [
-        DesignRecord(d, "eval", "hand_written", d.name, HAND_WRITTEN, f"corpus:{d.name}")
-        for d in corpus_designs()[: profile.eval_hand_written]
-    ]
+    records = [_hand_written(d) for d in development_designs()[: profile.eval_hand_written]]
     records += [_record(g, "eval", SEEN_FAMILIES) for g in _evaluation(profile, training_families(profile))]
     records += [_record(g, "eval", HELD_OUT_FAMILIES) for g in _evaluation(profile, HELD_OUT)]
     return [r for r in records if fnmatchcase(r.name, profile.designs_glob)]
