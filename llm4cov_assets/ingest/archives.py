@@ -40,6 +40,7 @@ MARKER = ".unpacked"
 _CHUNK = 1 << 20
 _FREE_BYTES = 32 << 20  # before the ratio counts: small texts that repeat themselves compress well
 _DIRECTORY_BYTES = 24 << 20  # of a zip, which is read at once: some 200,000 members
+_END_BYTES = (1 << 16) + 22  # of a zip: its end record with the longest comment
 _HEADER_BYTES = 1 << 20  # of a tar's extended header, which is read at once
 _DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, OverflowError,
@@ -268,6 +269,8 @@ class _Writer:
 def _unpack_zip(file: BinaryIO, writer: _Writer) -> None:
     try:
         with zipfile.ZipFile(_ReadInPieces(file, writer)) as archive:  # type: ignore[arg-type]
+            if _members_said(file) != min(len(archive.infolist()), 0xFFFF):
+                raise _damaged(writer.archive, "its directory lacks members")
             for member in archive.infolist():
                 name = member.filename.replace("\\", "/")  # some tools of Windows write them
                 mode = member.external_attr >> 16
@@ -286,6 +289,15 @@ def _unpack_zip(file: BinaryIO, writer: _Writer) -> None:
 
 
 _NO_LINKS = ("a link, device or pipe", "pack ordinary files instead (tar -h, zip without -y)")
+
+
+def _members_said(file: BinaryIO) -> int:
+    """The number of members, 65535 for more, that the end of a zip file tells and its library does not look at."""
+    file.seek(0, io.SEEK_END)
+    file.seek(max(0, file.tell() - _END_BYTES))
+    end = file.read(_END_BYTES)
+    at = end.rfind(b"PK\x05\x06")
+    return int.from_bytes(end[at + 10 : at + 12], "little")
 
 
 class _ReadInPieces(io.RawIOBase):
