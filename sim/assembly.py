@@ -11,7 +11,7 @@ from typing import Any
 from pyslang import ast, syntax
 
 from sim import reasons
-from sim.design import Design, DesignError, Exclusion, SourceFile
+from sim.design import Design, DesignError, Exclusion, SourceFile, listed
 from sim.slang import Elaboration, compile_files, first_problem, included_path
 from sim.trial import is_suspicious, refuse_what_breaks_the_parser
 
@@ -328,13 +328,8 @@ def _choose_top(elaboration: Elaboration, found: Gathered) -> str:
     if not roots:
         raise DesignError(f"{path}: no top module, every module is instantiated; name one with --top: "
                           f"{', '.join(sorted(modules))}", reasons.NO_TOP)  # fmt: skip
-    raise DesignError(f"{path}: several modules could be the top ({_listed(roots)}); choose one with --top "
+    raise DesignError(f"{path}: several modules could be the top ({listed(roots)}); choose one with --top "
                       "NAME, or name it in design.toml", reasons.SEVERAL_TOPS)  # fmt: skip
-
-
-def _listed(names: Sequence[str], most: int = 12) -> str:
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _refuse_missing_modules(elaboration: Elaboration, found: Gathered, top: str) -> None:
@@ -342,7 +337,7 @@ def _refuse_missing_modules(elaboration: Elaboration, found: Gathered, top: str)
     if not elaboration.compilation.getRoot().topInstances:
         names = sorted(d.name for d in elaboration.compilation.getDefinitions() if isinstance(d, ast.DefinitionSymbol))
         raise DesignError(f"{path}: there is no module {top!r} to be the top; choose one of: "
-                          f"{_listed(names)}", reasons.NO_TOP)  # fmt: skip
+                          f"{listed(names)}", reasons.NO_TOP)  # fmt: skip
     if not len(elaboration.compilation.getRoot().topInstances[0].body.portList):
         raise DesignError(f"{path}: the top {top} has no ports to drive; choose another with --top", reasons.NO_TOP)
     diagnostics = elaboration.compilation.getSemanticDiagnostics()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +51,12 @@ class Exclusion:
 def macro_texts(defines: Iterable[tuple[str, str]]) -> list[str]:
     """Macros as command lines and preprocessors take them: `NAME`, or `NAME=VALUE` if there is a value."""
     return [f"{name}={value}" if value else name for name, value in defines]
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names as messages list them: the first ones, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from functools import cached_property, lru_cache
 
 from pyslang import ast
 
+from sim import reasons
 from sim.conditions import BranchCondition, Step
 from sim.control import Reset, control
-from sim.design import Design, DesignError
+from sim.design import Design, DesignError, listed
 from sim.domains import exactly
 from sim.expressions import Expression, Signal
 from sim.frames import Memory
@@ -145,7 +146,11 @@ def _analyse(key: _Key) -> Analysis:
     if not elaboration.compilation.getRoot().topInstances:
         problem = first_problem(elaboration, elaboration.compilation.getAllDiagnostics())
         where = f"{problem.file}:{problem.line}: {problem.message}; " if problem and problem.line else ""
-        raise DesignError(f"{design.name}: {where}there is no module {design.top!r} to be the top; choose another")
+        modules = sorted(
+            d.name for d in elaboration.compilation.getDefinitions() if isinstance(d, ast.DefinitionSymbol)
+        )
+        raise DesignError(f"{design.name}: {where}there is no module {design.top!r} to be the top; choose another with "
+                          f"--top: {listed(modules)}", reasons.NO_TOP)  # fmt: skip
     netlist = flatten(elaboration)
     ports = tuple(
         Port(port.name, _DIRECTIONS.get(port.direction, "inout"), _width(found), str(port.type))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from llm4cov_assets.commands.design_page import show_design
 from llm4cov_assets.commands.import_designs import import_designs
 from llm4cov_assets.errors import UserError
 
@@ -39,6 +40,7 @@ def mount(app: typer.Typer) -> None:
 
 
 group.command("import")(import_designs)
+group.command("show")(show_design)
 
 
 @group.command("list")
@@ -70,60 +72,6 @@ def list_designs(
         table.add_row(r.name, r.split, r.kind, r.cluster, str(s["n_files"]), str(s["n_lines"]))
     _out().print(table)
     _out().print(f"{len(records)} designs")
-
-
-@group.command("show")
-def show_design(
-    design: Annotated[str, typer.Argument(metavar="DESIGN", help="name, folder or RTL file")],
-    sources: Annotated[bool, typer.Option("--sources", help="print the RTL too")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """What elaboration finds: ports, clocks, resets, instances, and for every branch how to get there from reset."""
-    from llm4cov_assets.home import home
-    from llm4cov_assets.ingest.registry import find_design
-    from sim.elaborate import analyse
-
-    subject = find_design(design, home())
-    analysis = analyse(subject)
-    data: dict[str, Any] = {
-        "name": subject.name,
-        "design_id": subject.design_id,
-        "rtl_id": subject.rtl_id,
-        "top": subject.top,
-        "files": [f.path for f in (*subject.sources, *subject.includes)],
-        "parameters": dict(subject.parameters),
-        "defines": dict(subject.defines),
-        "n_lines": analysis.n_lines,
-        "ports": [vars(p) for p in analysis.interface.ports],
-        "clocks": list(analysis.interface.clocks),
-        "resets": [vars(r) for r in analysis.interface.resets],
-        "hierarchy": [{"instance": path, "module": module} for path, module in analysis.hierarchy],
-        "branches": [
-            {
-                "file": b.file,
-                "line": b.line,
-                "what": b.what,
-                "instance": b.instance,
-                "guards": list(b.guards),
-                "steps": None if b.steps is None else [_step(s) for s in b.steps],
-                "reason": b.reason,
-            }
-            for b in analysis.branches
-        ],
-        "specification": subject.specification,
-    }
-    if as_json:
-        if sources:
-            data["sources"] = {f.path: f.text for f in (*subject.sources, *subject.includes)}
-        _print(data)
-        return
-    _show(data)
-    if sources:
-        from rich.syntax import Syntax
-
-        for f in (*subject.includes, *subject.sources):
-            _out().rule(f.path)
-            _out().print(Syntax(f.text, "systemverilog", line_numbers=True))
 
 
 @group.command("export")
@@ -276,10 +224,6 @@ def _summary(record: DesignRecord | KeptDesign) -> dict[str, Any]:
     }
 
 
-def _step(step: Any) -> dict[str, Any]:
-    return {"constraints": [vars(c) for c in step.constraints], "cycles": step.cycles}
-
-
 def _print(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False))
 
@@ -299,44 +243,3 @@ def _table(*columns: str) -> Any:
         whole = column in ("name", "batch")  # to be copied
         table.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=whole)
     return table
-
-
-def _show(data: dict[str, Any]) -> None:
-    out = _out()
-    out.print(f"[bold]{data['name']}[/]  top {data['top']}, {len(data['files'])} files, {data['n_lines']} lines")
-    out.print(f"design {data['design_id']}  rtl {data['rtl_id']}")
-    ports = _table("port", "direction", "width", "role")
-    resets = {r["port"]: r for r in data["resets"]}
-    for p in data["ports"]:
-        role = "clock" if p["name"] in data["clocks"] else ""
-        if p["name"] in resets:
-            r = resets[p["name"]]
-            role = f"reset, active {'low' if r['active_low'] else 'high'}, {'' if r['synchronous'] else 'a'}synchronous"
-        ports.add_row(p["name"], p["direction"], str(p["width"]), role)
-    out.print(ports)
-    instances = [f"{h['instance']} ({h['module']})" for h in data["hierarchy"]]
-    if len(instances) > 1:
-        out.print(f"{len(instances)} instances: {', '.join(instances)}", markup=False)
-    branches = _table("branch", "guards", "from reset")
-    for b in data["branches"]:
-        branches.add_row(f"{b['file']}:{b['line']} {b['what']}", " && ".join(b["guards"]), _path(b))
-    out.print(branches)
-    known = sum(b["steps"] is not None for b in data["branches"])
-    out.print(f"{known} of {len(data['branches'])} branches with a known path from reset")
-    if data["specification"]:
-        out.print(data["specification"].strip(), markup=False)
-
-
-def _path(branch: dict[str, Any]) -> str:
-    if branch["steps"] is None:
-        return f"unknown: {branch['reason']}"
-    return "; ".join(
-        (", ".join(_constraint(c) for c in step["constraints"]) or "any inputs")
-        + (f" for {step['cycles']} cycles" if step["cycles"] != 1 else "")
-        for step in branch["steps"]
-    )
-
-
-def _constraint(c: dict[str, Any]) -> str:
-    part = "" if c["high"] is None else f"[{c['high']}:{c['low']}]"
-    return f"{c['port']}{part} {c['op']} {c['value']}"

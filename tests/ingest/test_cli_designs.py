@@ -46,6 +46,83 @@ def test_show_tells_ports_branches_and_paths(home: Path) -> None:
     shown = designs(home, "show", "uart").stdout
     assert "instances: uart (uart), " in shown
     assert "any inputs" in shown
+    assert "handshake send/ready: the testbench drives send; with tx_data" in shown
+
+
+BUFFER = """\
+`include "limits.svh"
+package kinds; typedef enum logic [1:0] {LOAD, STORE, HALT} kind_t; endpackage
+module buffer import kinds::*; #(parameter int WIDTH = 8, parameter type word_t = logic [WIDTH-1:0]) (
+  input logic clk, rst_n, in_valid, input word_t in_data, input kind_t kind, output logic in_ready, output word_t q);
+  localparam DEPTH = `LIMIT;
+  assign in_ready = q != DEPTH;
+  always_ff @(posedge clk or negedge rst_n)
+    if (!rst_n) q <= 0;
+    else if (in_valid && in_ready) case (kind)
+      LOAD: q <= in_data;
+      STORE: if (in_data inside {[3:9]}) q <= q + 1;
+      default: q <= q;
+    endcase
+endmodule
+module other(input logic a, output logic y); assign y = a; endmodule
+"""
+
+
+def test_show_takes_overrides_and_tells_what_they_make_of_the_design(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "headers").mkdir()
+    (tmp_path / "headers" / "limits.svh").write_text("`ifndef LIMIT\n`define LIMIT 4\n`endif\n")
+    (tmp_path / "buffer.sv").write_text(BUFFER)
+    given = (str(tmp_path / "buffer.sv"), "--include", str(tmp_path / "headers"), "--json")
+    shown = json.loads(designs(home, "show", *given, "--define", "LIMIT=9", "--param", "WIDTH=12").stdout)
+    assert {p["name"]: (p["width"], p["type"], p["role"]) for p in shown["ports"]}["in_data"] == (
+        12, "buffer.word_t", "payload",
+    )  # fmt: skip
+    parameters = {p["name"]: (p["value"], p["default"], p["overridable"]) for p in shown["parameters"]}
+    assert parameters == {
+        "WIDTH": ("12", "8", True), "word_t": ("logic[11:0]", "logic [WIDTH-1:0]", False), "DEPTH": ("9", "9", False),
+    }  # fmt: skip
+    assert shown["overrides"] == {"WIDTH": "12"} and shown["defines"] == {"LIMIT": "9"}
+    [enum] = shown["enums"]
+    assert (enum["name"], enum["scope"], enum["members"]) == ("kind_t", "kinds", {"LOAD": 0, "STORE": 1, "HALT": 2})
+    [pair] = shown["handshakes"]
+    assert (pair["valid"], pair["ready"], pair["drives"], pair["payload"]) == (
+        "in_valid", "in_ready", "valid", ["in_data"],
+    )  # fmt: skip
+    compared = [(c["subject"], c["operator"], c["literal"], c["value"]) for c in shown["constants"]]
+    assert compared == [("q", "!=", "DEPTH", 9), ("kind", "==", "LOAD", 0), ("kind", "==", "STORE", 1),
+                        ("in_data", ">=", "3", 3), ("in_data", "<=", "9", 9)]  # fmt: skip
+    assert [(i["file"], i["line"], i["included"]) for i in shown["includes"]] == [
+        ("buffer.sv", 1, "headers/limits.svh")
+    ]
+    assert shown["n_tokens"] == sum(s["n_tokens"] for s in shown["sizes"]) > 100
+    assert json.loads(designs(home, "show", *given, "--top", "other").stdout)["combinational"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("sync_fifo", "--param", "DEEP=4"), "sync_fifo has no parameter 'DEEP' to override; it has WIDTH, DEPTH"),
+        (("sync_fifo", "--param", "DEPTH=deep"), "DEPTH=deep is no value"),
+        (("sync_fifo", "--top", "fifo"), "no module 'fifo' to be the top; choose another with --top: sync_fifo"),
+    ],
+)
+def test_wrong_overrides_are_put_right(home: Path, arguments: tuple[str, ...], said: str) -> None:
+    run = designs(home, "show", *arguments)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.strip().count("\n") == 0 and said in run.stderr
+
+
+def test_a_large_design_is_shown_in_part_on_the_page_and_whole_in_json(home: Path, tmp_path: Path) -> None:
+    ports = ", ".join(f"input logic p{i}" for i in range(200))
+    arms = "\n".join(f"      8'd{i}: y <= {i % 7};" for i in range(120))
+    (tmp_path / "wide.sv").write_text(
+        f"module wide(input logic clk, input logic [7:0] s, {ports}, output logic [2:0] y);\n"
+        f"  always_ff @(posedge clk) case (s)\n{arms}\n      default: y <= 0;\n    endcase\nendmodule\n"
+    )
+    page = designs(home, "show", str(tmp_path / "wide.sv")).stdout
+    assert page.count("\n") < 200 and "and 155 more, --json has all" in page and "more, --json has all" in page
+    shown = json.loads(designs(home, "show", str(tmp_path / "wide.sv"), "--json").stdout)
+    assert (len(shown["ports"]), len(shown["constants"]), len(shown["branches"])) == (203, 120, 122)
 
 
 def test_an_unknown_design_is_one_line_on_stderr_and_exit_code_2(home: Path) -> None:
