@@ -6,18 +6,19 @@ LLM4Cov, arXiv 2602.16953). ingest/token_index.py says how such files are found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from llm4cov_assets.ingest.similarity import jaccard, shingles
-from llm4cov_assets.ingest.token_index import Match, TokenIndex
+from llm4cov_assets.ingest.token_index import Match, TokenIndex, TokenList, Work
 from sim.design import Design, SourceFile
 
 SIMILAR = 0.5
 """ROUGE-L from which a training design counts as a copy of an evaluation design."""
 
-WORK = 2 * 10**11
-"""Pairs of tokens that are compared for one file at most: about 10 s. Ordinary files take less than 10**8."""
+BETWEEN, INSIDE = 2 * 10**11, 10**10
+"""Pairs of tokens that are compared for one design at most, between splits (about 10 s) and inside one (half a second).
+A design of 300 tokens among 87,000 takes some 10**7."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,14 @@ class EvaluationIndex:
     files. Memory depends on the evaluation designs only."""
 
     def __init__(self, designs: Iterable[Design]) -> None:
-        self._index = _FileIndex()
+        self._index = _FileIndex(BETWEEN)
         for design in designs:
-            self._index.add(design.name, (*design.sources, *design.includes))
+            self._index.add(design.name, _files((*design.sources, *design.includes)))
 
     def nearest(self, design: Design, least: float = SIMILAR) -> Overlap | None:
         """The evaluation design that `design` resembles most, if by at least `least` (from 0 to 1). Where files are too
         long to compare, that they may be so much alike is enough."""
-        return self._index.nearest(design.name, (*design.sources, *design.includes), least)
+        return self._index.nearest(design.name, _files((*design.sources, *design.includes)), least)
 
 
 class SplitIndex:
@@ -55,43 +56,58 @@ class SplitIndex:
     87,000 designs of 90 lines take about 400 MB."""
 
     def __init__(self, least: float = SIMILAR, keep_copies: bool = True) -> None:
-        self._index = _FileIndex()
+        self._index = _FileIndex(INSIDE)
         self._least = least
         self._keep_copies = keep_copies
 
+    def __len__(self) -> int:
+        """Different files."""
+        return len(self._index)
+
     def add(self, name: str, design: Design) -> Overlap | None:
         """Take `design` in under `name`; return the earlier design that it resembles most, if any."""
-        found = self._index.nearest(name, design.sources, self._least)
+        files = _files(design.sources)
+        found = self._index.nearest(name, files, self._least)
         if found is None or self._keep_copies:
-            self._index.add(name, design.sources)
+            self._index.add(name, files)
         return found
 
 
 class _FileIndex:
     """A token index that knows the design and the path of every file."""
 
-    def __init__(self) -> None:
-        self._tokens = TokenIndex(WORK)
+    def __init__(self, work: int) -> None:
+        self._tokens = TokenIndex()
         self._places: list[tuple[str, str]] = []
+        self._work = work
 
-    def add(self, name: str, files: Iterable[SourceFile]) -> None:
-        for file in files:
-            tokens = file.text.split()
-            if tokens and self._tokens.add(tokens) == len(self._places):
-                self._places.append((name, file.path))
+    def __len__(self) -> int:
+        return len(self._tokens)
 
-    def nearest(self, name: str, files: Iterable[SourceFile], least: float) -> Overlap | None:
+    def add(self, name: str, files: Mapping[str, TokenList]) -> None:
+        for path, tokens in files.items():
+            if self._tokens.add(tokens) == len(self._places):
+                self._places.append((name, path))
+
+    def nearest(self, name: str, files: Mapping[str, TokenList], least: float) -> Overlap | None:
         best: Match | None = None
-        file_of_best = ""
-        for content, path in {f.content: f.path for f in files}.items():
-            above = best.share if best and best.exact else 0.0
-            found = self._tokens.nearest(content.decode(errors="replace").split(), least, above)
+        file = ""
+        work = Work(self._work)
+        for path, tokens in files.items():
+            found = self._tokens.nearest(tokens, least, work, best.share if best and best.exact else 0.0)
             if found and (best is None or (found.exact, found.share) > (best.exact, best.share)):
-                best, file_of_best = found, path
+                best, file = found, path
         if best is None:
             return None
         other, other_file = self._places[best.place]
-        return Overlap(name, other, best.share, file_of_best, other_file, best.exact)
+        return Overlap(name, other, best.share, file, other_file, best.exact)
+
+
+def _files(files: Iterable[SourceFile]) -> dict[str, TokenList]:
+    """The files that say something by their paths, equal ones once."""
+    paths = {file.content: file.path for file in files}
+    found = {path: TokenList(content.decode(errors="replace")) for content, path in paths.items()}
+    return {path: tokens for path, tokens in found.items() if len(tokens)}
 
 
 def overlaps(designs: Sequence[Design], others: Sequence[Design], least: float = SIMILAR) -> list[Overlap]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import ceil
 
 from rapidfuzz.distance import LCSseq
@@ -17,7 +17,7 @@ RUN = 6
 _TOKEN = re.compile(r"\w+|[^\w\s]+")
 
 
-def rouge_l(a: Sequence[str], b: Sequence[str]) -> float:
+def rouge_l(a: Sequence[Hashable], b: Sequence[Hashable]) -> float:
     """F1 of the longest common subsequence of two token lists (Lin 2004), from 0 to 1; 0 when either is empty."""
     return f1(LCSseq.similarity(a, b), len(a), len(b))
 

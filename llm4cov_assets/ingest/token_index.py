@@ -2,7 +2,7 @@
 
 The tokens that two lists have in common in any order bound their longest common subsequence. Tokens are hashed into
 buckets; a collision only makes a bound higher. Rare buckets have postings (which list has how many), common ones a
-column of counts, so three steps leave one pair in several hundred to compare:
+column of counts, so three steps leave one pair in many hundreds to compare:
 
 1. common tokens in rare buckets, and as many in common buckets as both lists have there at all;
 2. for those left, common tokens in each common bucket;
@@ -15,7 +15,8 @@ from __future__ import annotations
 import hashlib
 import zlib
 from array import array
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,22 +27,54 @@ from llm4cov_assets.ingest.similarity import f1, least_common, rouge_l
 
 BUCKETS = 1 << 16
 COLUMNS = 128
-"""Common buckets at most. Over 87,000 designs they take 45 MB."""
+"""Common buckets at most. For 87,000 lists they take 45 MB."""
 
 COMMON = 64
 """A bucket is common when more than one list in so many has it."""
 
 _FEW = 256  # lists below which no bucket is worth a column
-_PAIR = 50_000  # what a comparison costs at least, in pairs of tokens
+_COMPARISON = 250_000  # pairs of tokens that could be compared in the time that any comparison takes at least
+_COUNT = np.uint64(0xFFFFFFFF)
+_PLACE = np.uint64(32)
 
 
-_NONE = np.zeros(0, np.uint64)
+class TokenList:
+    """The whitespace tokens of a text as an index takes them."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = text.split()
+        self.joined = " ".join(self.tokens).encode(errors="surrogatepass")
+        self.digest = hashlib.blake2b(self.joined, digest_size=16).digest()
+        codes = {t: zlib.crc32(t.encode(errors="surrogatepass")) & (BUCKETS - 1) for t in set(self.tokens)}
+        listed = np.array([codes[token] for token in self.tokens], "<u4")
+        self.hashed = listed.tobytes().decode("utf-32-le", "surrogatepass")
+        """One character for each token."""
+        found, self.counts = np.unique(listed, return_counts=True)
+        self.buckets = found.astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+@dataclass
+class Work:
+    """Pairs of tokens that may still be compared; 10**10 take about half a second."""
+
+    left: int
+
+    def take(self, a: int, b: int) -> bool:
+        """Whether lists of `a` and `b` tokens may be compared; if so, that is taken off."""
+        cost = a * b + _COMPARISON
+        if cost > self.left:
+            return False
+        self.left -= cost
+        return True
 
 
 @dataclass(frozen=True)
 class Match:
-    """The list at `place` (they are numbered as they were added) has ROUGE-L `share`; where it was too long to compare,
-    `exact` is false and `share` is what it can be at most."""
+    """The list at `place` (they are numbered as they were added) has ROUGE-L `share`; where comparing it would take too
+    long, `exact` is false and `share` is what it can be at most."""
 
     place: int
     share: float
@@ -49,16 +82,13 @@ class Match:
 
 
 class TokenIndex:
-    """Token lists that grow in number, one by one. A list of 350 tokens takes about 2 kB.
+    """Token lists that grow in number, one by one. A list of 350 tokens takes about 4 kB."""
 
-    `work` limits the pairs of tokens that one search compares (10**11 take about 4 s)."""
-
-    def __init__(self, work: int) -> None:
-        self._work = work
+    def __init__(self) -> None:
         self._hashed: list[str] = []
         self._packed: list[bytes] = []
         self._places: dict[bytes, int] = {}
-        self._postings = [array("Q") for _ in range(BUCKETS)]
+        self._postings: dict[int, array[int]] = {}
         self._column = np.full(BUCKETS, -1, np.int64)
         self._n_columns = 0
         self._counts = np.zeros((0, COLUMNS), np.int32)
@@ -68,102 +98,99 @@ class TokenIndex:
     def __len__(self) -> int:
         return len(self._hashed)
 
-    def add(self, tokens: Sequence[str]) -> int:
+    def add(self, added: TokenList) -> int:
         """Add a list, and return its place; equal lists have one place."""
-        text = _joined(tokens)
         place = len(self)
-        known = self._places.setdefault(_digest(text), place)
+        known = self._places.setdefault(added.digest, place)
         if known < place:
             return known
-        hashed, buckets, counts = _hashed(tokens)
         self._grow()
-        self._hashed.append(hashed)
-        self._packed.append(zlib.compress(text))
-        self._lengths[place] = len(tokens)
-        columns = self._column[buckets]
+        self._hashed.append(added.hashed)
+        self._packed.append(zlib.compress(added.joined))
+        self._lengths[place] = len(added)
+        columns = self._column[added.buckets]
         common = columns >= 0
-        self._counts[place, columns[common]] = counts[common]
-        self._common[place] = counts[common].sum()
+        self._counts[place, columns[common]] = added.counts[common]
+        self._common[place] = added.counts[common].sum()
         limit = max(_FEW, place // COMMON)
-        for bucket, count in zip(buckets[~common].tolist(), counts[~common].tolist(), strict=True):
-            posting = self._postings[bucket]
+        for bucket, count in zip(added.buckets[~common].tolist(), added.counts[~common].tolist(), strict=True):
+            posting = self._postings.get(bucket) or self._postings.setdefault(bucket, array("Q"))
             posting.append(place << 32 | count)
             if len(posting) > limit and self._n_columns < COLUMNS:
                 self._move_to_column(bucket)
         return place
 
-    def nearest(self, tokens: Sequence[str], least: float, above: float = 0.0) -> Match | None:
-        """The first of the most similar lists, if its ROUGE-L is at least `least` (more than 0, at most 1) and more
-        than `above`. When none is, but there are lists too long to compare that may be, one of them."""
-        if not tokens or not len(self):
+    def nearest(self, wanted: TokenList, least: float, work: Work, above: float = 0.0) -> Match | None:
+        """The first of the most similar lists, if its ROUGE-L is at least `least` (at most 1) and more than `above`.
+
+        When there is none, but `work` was not enough to compare all that may be, one of those. `work` is used up.
+        """
+        if not len(wanted) or not len(self):
             return None
-        known = self._places.get(_digest(_joined(tokens)))
+        known = self._places.get(wanted.digest)
         if known is not None:
             return Match(known, 1.0)
-        hashed, buckets, counts = _hashed(tokens)
-        best = above
         found: Match | None = None
         unsure: Match | None = None
-        work = self._work
-        for place, bound in self._bounds(len(tokens), buckets, counts, least):
-            if bound <= best:
+        for place, bound in self._bounds(wanted, least):
+            if bound <= above:
                 break
             n = int(self._lengths[place])
-            cost = len(tokens) * n + _PAIR
-            if cost > work:
-                unsure = unsure or Match(place, bound, exact=False)
+            if not work.take(len(wanted), n):
+                unsure = unsure or self._unsure(wanted, place, max(least, above))
                 continue
-            work -= cost
-            need = least_common(max(least, best), len(tokens), n)
-            common = LCSseq.similarity(hashed, self._hashed[place], score_cutoff=need)
-            if common < need or f1(common, len(tokens), n) <= best:
+            need = least_common(max(least, above), len(wanted), n)
+            common = LCSseq.similarity(wanted.hashed, self._hashed[place], score_cutoff=need)
+            if common < need or f1(common, len(wanted), n) <= above:
                 continue
-            share = rouge_l(tokens, self._tokens(place))
-            if share >= least and share > best:
-                best, found = share, Match(place, share)
+            share = rouge_l(wanted.tokens, self._tokens(place))
+            if share >= least and share > above:
+                above, found = share, Match(place, share)
         return found or unsure
+
+    def _unsure(self, wanted: TokenList, place: int, least: float) -> Match | None:
+        """A list that is not compared, unless it has too few tokens in common. (Very long lists fill all buckets.)"""
+        theirs = self._tokens(place)
+        share = f1((Counter(wanted.tokens) & Counter(theirs)).total(), len(wanted), len(theirs))
+        return Match(place, share, exact=False) if share >= least else None
 
     def _tokens(self, place: int) -> list[str]:
         return zlib.decompress(self._packed[place]).decode(errors="surrogatepass").split()
 
-    def _bounds(
-        self, n_tokens: int, buckets: NDArray[np.int64], counts: NDArray[np.int64], least: float
-    ) -> list[tuple[int, float]]:
-        """Places of lists whose F1 with a list of so many tokens may reach `least`, with what it is at most; highest
-        first."""
-        n = len(self)
-        total = self._lengths[:n] + n_tokens
+    def _bounds(self, wanted: TokenList, least: float) -> Iterator[tuple[int, float]]:
+        """Places of the lists whose F1 with the wanted one may reach `least`, and what it is at most; highest first."""
+        total = self._lengths[: len(self)] + len(wanted)
         need = np.maximum(1, least * total / 2 - 1e-6)
-        columns = self._column[buckets]
+        columns = self._column[wanted.buckets]
         common = columns >= 0
-        rare = self._rare(buckets[~common], counts[~common])
-        left = np.flatnonzero(rare + np.minimum(self._common[:n], counts[common].sum()) >= need)
-        shared = np.minimum(self._counts[np.ix_(left, columns[common])], counts[common]).sum(axis=1) + rare[left]
+        counts = wanted.counts[common]
+        shared = self._rare(wanted.buckets[~common], wanted.counts[~common])
+        left = np.flatnonzero(shared + np.minimum(self._common[: len(self)], counts.sum()) >= need)
+        shared = shared[left] + np.minimum(self._counts[np.ix_(left, columns[common])], counts).sum(axis=1)
         reached = shared >= need[left]
         left, shared = left[reached], shared[reached]
         bounds = 2 * shared / total[left]
         order = np.argsort(-bounds, kind="stable")
-        return list(zip(left[order].tolist(), bounds[order].tolist(), strict=True))
+        return zip(left[order].tolist(), bounds[order].tolist(), strict=True)
 
     def _rare(self, buckets: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
         """How many tokens each list has in common with `counts` in `buckets`."""
-        found = (self._postings[b] for b in buckets.tolist())
-        postings = [np.frombuffer(p, np.uint64) if p else _NONE for p in found]
+        found = map(self._postings.get, buckets.tolist())
+        postings = [np.frombuffer(posting, np.uint64) for posting in found if posting]
         if not postings:
             return np.zeros(len(self))
         joined = np.concatenate(postings)
-        mine = np.repeat(counts, [len(p) for p in postings])
-        theirs = (joined & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        return np.bincount((joined >> np.uint64(32)).astype(np.int64), np.minimum(mine, theirs), minlength=len(self))
+        lengths = [len(self._postings.get(b, ())) for b in buckets.tolist()]
+        shared = np.minimum(np.repeat(counts, lengths), (joined & _COUNT).astype(np.int64))
+        return np.bincount((joined >> _PLACE).astype(np.int64), shared, minlength=len(self))
 
     def _move_to_column(self, bucket: int) -> None:
         column = self._column[bucket] = self._n_columns
         self._n_columns += 1
-        posting = np.frombuffer(self._postings[bucket], np.uint64)
-        places, counts = (posting >> np.uint64(32)).astype(np.int64), posting & np.uint64(0xFFFFFFFF)
+        posting = np.frombuffer(self._postings.pop(bucket), np.uint64)
+        places, counts = (posting >> _PLACE).astype(np.int64), (posting & _COUNT).astype(np.int64)
         self._counts[places, column] = counts
-        self._common[places] += counts.astype(np.int64)
-        self._postings[bucket] = array("Q")
+        self._common[places] += counts
 
     def _grow(self) -> None:
         if len(self) < len(self._lengths):
@@ -172,19 +199,3 @@ class TokenIndex:
         self._counts = np.concatenate([self._counts, np.zeros((more, COLUMNS), np.int32)])
         self._lengths = np.concatenate([self._lengths, np.zeros(more, np.int64)])
         self._common = np.concatenate([self._common, np.zeros(more, np.int64)])
-
-
-def _joined(tokens: Sequence[str]) -> bytes:
-    return " ".join(tokens).encode(errors="surrogatepass")
-
-
-def _digest(text: bytes) -> bytes:
-    return hashlib.blake2b(text, digest_size=16).digest()
-
-
-def _hashed(tokens: Sequence[str]) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
-    """The tokens as a string with a character for each, and which buckets have how many."""
-    codes = {token: zlib.crc32(token.encode(errors="surrogatepass")) & (BUCKETS - 1) for token in set(tokens)}
-    listed = np.array([codes[token] for token in tokens], "<u4")
-    buckets, counts = np.unique(listed, return_counts=True)
-    return listed.tobytes().decode("utf-32-le", "surrogatepass"), buckets.astype(np.int64), counts
