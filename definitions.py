@@ -10,7 +10,13 @@ from llm4cov_assets.assets.comparison import (
     control_evaluation,
     stage_comparison,
 )
-from llm4cov_assets.assets.inbox import due_closures, inbox, publish_after_failure, publish_after_success
+from llm4cov_assets.assets.inbox import (
+    due_closures,
+    inbox,
+    inbox_entries,
+    publish_after_failure,
+    publish_after_success,
+)
 from llm4cov_assets.assets.jobs import JOBS
 from llm4cov_assets.assets.preparation import base_student, designs, eval_designs
 from llm4cov_assets.assets.resources import (
@@ -33,6 +39,7 @@ defs = dg.Definitions(
         control_evaluation,
         stage_comparison,
         closure,
+        inbox_entries,
     ],
     asset_checks=[every_design_is_accepted, *(check for k in STAGES for check in stage_checks(k))],
     jobs=JOBS,

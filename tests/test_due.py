@@ -46,8 +46,10 @@ def closed(*designs: ClosedDesign, policies: str = NEW, budget: int = FIRST_BUDG
     return ClosedBatch(designs, policies, f"student {policies}", budget)
 
 
-def decided(batch: ClosedBatch | None, targets=None, attempts: Attempts | None = None, now: str = NEW) -> Decision:
-    return decide({"b": batch}, now, f"student {now}", targets or {}, {"b": attempts or Attempts()})
+def decided(
+    batch: ClosedBatch | None, targets=None, attempts: Attempts | None = None, now: str = NEW, simulator: str = ""
+) -> Decision:
+    return decide({"b": batch}, now, f"student {now}", targets or {}, {"b": attempts or Attempts()}, simulator)
 
 
 def test_a_newer_student_makes_every_design_with_points_left_due() -> None:
@@ -84,6 +86,17 @@ def test_a_design_at_target_rests_until_there_is_a_newer_student() -> None:
 def test_targets_of_another_simulator_do_not_count() -> None:
     decision = decided(closed(FIFO), {("f", "verilator 9"): {"overall": 1.0}})
     assert not decision.due and "without a target" in decision.rest
+
+
+def test_another_version_of_the_simulator_makes_everything_due_that_ran_on_it() -> None:
+    batch = closed(FIFO, FULL)
+    assert decided(batch, simulator="verilator 5.48.0").due == []
+    [due] = decided(batch, simulator="verilator 5.50.0").due
+    assert due.reason == "closed with verilator 5.48.0, now there is verilator 5.50.0, which may have other points"
+    assert due.budget_sims == FIRST_BUDGET
+    [later] = decided(batch, simulator="verilator 5.52.0").due
+    assert later.key != due.key, "what failed with one version is tried with the next"
+    assert decided(closed(replace(DEAD, simulator="")), simulator="verilator 5.50.0").due == [], "nothing ran on it"
 
 
 def test_a_batch_whose_closure_did_not_finish_is_due() -> None:
@@ -141,6 +154,12 @@ def dropped(instance: dg.DagsterInstance) -> list[dg.RunRequest]:
     return list(tick.run_requests or [])
 
 
+def words(tick: dg.SensorResult | dg.SkipReason) -> str:
+    """Why a tick of the sensor starts nothing."""
+    assert isinstance(tick, dg.SkipReason) or not tick.run_requests
+    return str((tick if isinstance(tick, dg.SkipReason) else tick.skip_reason).skip_message)
+
+
 def ticked(instance: dg.DagsterInstance) -> list[dg.RunRequest | dg.SkipReason]:
     """What the schedule asks for now."""
     return list(due_closures(dg.build_schedule_context(instance=instance)))
@@ -171,7 +190,7 @@ def test_runs_say_whether_their_design_is_new_or_changed(instance: dg.DagsterIns
     [first] = dropped(instance)
     assert first.tags[REASON] == "fifo.sv is new in the inbox"
     skip = inbox(dg.build_sensor_context(instance=instance, definitions=defs))
-    assert isinstance(skip, dg.SkipReason) and "1 known design, nothing new" in str(skip.skip_message)
+    assert "nothing new" in words(skip) and "1 unchanged" in words(skip)
     drop(tmp_path, "fifo.sv", "module m2; endmodule\n")
     [second] = dropped(instance)
     assert second.tags[REASON] == "fifo.sv changed in the inbox"

@@ -251,7 +251,8 @@ def test_a_dropped_design_becomes_a_batch_and_is_closed(home: Path) -> None:
         instance.add_dynamic_partitions(design_batches.name, list(tick.dynamic_partitions_requests[0].partition_keys))
         first = execute(request)
         assert 0.7 < first["merged"]["overall"] < 1
-        assert isinstance(inbox(dg.build_sensor_context(instance=instance, definitions=defs)), dg.SkipReason)
+        again = inbox(dg.build_sensor_context(instance=instance, definitions=defs))
+        assert isinstance(again, dg.SkipReason) or not again.run_requests
         [skip] = due()
         assert isinstance(skip, dg.SkipReason) and "without a target" in str(skip.skip_message)
 

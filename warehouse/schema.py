@@ -288,6 +288,23 @@ TABLES: dict[str, Table] = {
             """,
         ),
         _table(
+            "design_events",
+            "event_id",
+            "keyed",
+            "What happened to the entries of the inbox: the history of their versions.",
+            """
+            event_id id  hash of entry, event, version and content; of those that come again also of the time
+            name text  entry: name of the folder, file or source file, NAME.FOLDER for a design of a repository
+            seen_at timestamp  when it was seen (UTC)
+            what text  added, changed, changed back, removed, returned, left out, or rejected (no design in it)
+            version int?  number of the version; null for left out, and for versions of an earlier program
+            batch text?  first batch (partition) of the version
+            content_hash text  hash of the content, empty when it could not be read
+            source text  where the content came from: path, or repository@commit:folder
+            reason text  why, in words
+            """,
+        ),
+        _table(
             "policies",
             "policy_id",
             "keyed",

@@ -8,18 +8,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from llm4cov_assets.errors import UserError
-from llm4cov_assets.ingest.formats.directory import design_paths
 from llm4cov_assets.ingest.importing import Rejection
-from llm4cov_assets.ingest.inbox import batch_name, scan_inbox
-from llm4cov_assets.ingest.kept import keep, kept_batch, kept_designs
+from llm4cov_assets.ingest.kept import kept_batch, kept_designs
 from llm4cov_assets.ingest.records import DesignRecord, batches
 from llm4cov_assets.ingest.registry import evaluation_set, training_set
+from llm4cov_assets.ingest.taking import take_in
+from llm4cov_assets.ingest.versions import first_batch, short_hash
 from llm4cov_assets.profiles import Profile
-from sim.design import DesignError
-from sim.load import load_design
-
-INBOX_VERSION = "1"
-"""Raised by hand when every dropped design should be closed again."""
 
 
 @dataclass(frozen=True)
@@ -58,34 +53,24 @@ def evaluation_records(profile: Profile, home: Path) -> list[DesignRecord]:
 
 
 def open_batch(partition: str, profile: Profile, home: Path) -> Batch:
-    """The designs of a partition: generated for the profile, imported, or dropped into the inbox.
+    """The designs of a partition: generated for the profile, imported, or from the inbox (see ingest/taking.py).
 
-    UserError when nothing has that name. A dropped design is copied on the way, so that later edits of the inbox do
-    not matter.
+    A version of the inbox that needs several batches has its designs in those, and in its first one only what was not
+    accepted. UserError when nothing has that name.
     """
     if partition in (generated := profile_batches(profile)):
         return Batch(generated[partition], [])
-    if kept := kept_batch(home, partition):
+    found = take_in(home, partition) if is_first_of_version(partition) else None
+    kept = kept_batch(home, partition)
+    if kept or found:
         wanted = [d for d in kept if d.split == "inbox" or fnmatchcase(d.name, profile.designs_glob)]
-        return Batch([d.load() for d in wanted], [])
-    for entry in scan_inbox(home / "inbox", settle_s=0):
-        if batch_name(entry.name, entry.content_hash, INBOX_VERSION) == partition:
-            return _taken_in(entry.path, partition, home)
+        return Batch([d.load() for d in wanted], found.rejected if found else [])
     raise UserError(
         f"no design batch {partition!r} for profile {profile.name}: it is not in its training set, not imported, "
-        f"and no longer in {home / 'inbox'}"
+        f"and not in {home / 'inbox'}"
     )
 
 
-def _taken_in(path: Path, partition: str, home: Path) -> Batch:
-    batch = Batch([], [])
-    for place in design_paths(path):
-        try:
-            design = load_design(place)
-        except DesignError as error:
-            batch.rejected.append(Rejection(place.stem, str(place), "unreadable", str(error)))
-            continue
-        record = DesignRecord(design, "inbox", "imported", design.name, "", f"inbox:{place.name}")
-        keep(record, home, partition)
-        batch.records.append(record)
-    return batch
+def is_first_of_version(partition: str) -> bool:
+    """Whether a partition is the one that a version of an inbox entry is imported under."""
+    return short_hash(partition) is not None and first_batch(partition) == partition

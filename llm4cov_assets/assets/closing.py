@@ -1,4 +1,4 @@
-"""Body of `closure`, and what is known about the closures of the inbox."""
+"""Body of `closure`, and what is known about the closures there were."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from llm4cov_assets.assets.progress import Silent
 from llm4cov_assets.assets.recall import designs_of, testbenches_of
 from llm4cov_assets.assets.simulating import Counted, step_tables
 from llm4cov_assets.assets.work import Outcome, Work, markdown_table
+from llm4cov_assets.ingest.kept import batch_folder
+from llm4cov_assets.ingest.versions import PREFIX
 from llm4cov_assets.learning.closure import MERGE_POLICY, Closure, close_coverage
 from llm4cov_assets.policy.base import Policy
 from llm4cov_assets.policy.portfolio import portfolio
@@ -53,7 +55,7 @@ def student_in_words(policies: Iterable[Policy]) -> str:
 
 
 def decision(home: Path, instance: dg.DagsterInstance, batches: Sequence[str]) -> Decision:
-    """What is due among `batches` of the inbox, from the results of the default profile and the runs there were."""
+    """What is due among `batches`, from the results of the default profile and the runs there were."""
     finished = Finished(home, PROFILES["demo"].config_hash)
     policies = portfolio((), home)
     return decide(
@@ -62,7 +64,25 @@ def decision(home: Path, instance: dg.DagsterInstance, batches: Sequence[str]) -
         student_in_words(policies),
         calibrated_targets(Store(home)),
         {batch: _attempts(instance, batch) for batch in batches},
+        _simulator(home),
     )
+
+
+def closed_imports(home: Path, batches: Sequence[str]) -> list[str]:
+    """Those of `batches` that were imported, not from the inbox, and closed once: by hand, as nothing closes them by
+    itself the first time."""
+    closed = set(Finished(home, PROFILES["demo"].config_hash).partitions("closure"))
+    return [b for b in batches if b in closed and not b.startswith(PREFIX) and batch_folder(home, b).is_dir()]
+
+
+def _simulator(home: Path) -> str:
+    """Name and version of the simulator that a closure would use now; empty when there is none."""
+    from sim.toolchain import ToolError, find_toolchain
+
+    try:
+        return find_toolchain(home).simulator
+    except ToolError:
+        return ""
 
 
 def calibrated_targets(store: Store) -> Targets:

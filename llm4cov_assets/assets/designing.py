@@ -2,37 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from llm4cov_assets import rows
-from llm4cov_assets.assets.batches import evaluation_records, open_batch
+from llm4cov_assets.assets.batches import evaluation_records, is_first_of_version, open_batch
 from llm4cov_assets.assets.work import Outcome, Work
-from llm4cov_assets.ingest.importing import Rejection
+from llm4cov_assets.ingest.importing import Progress, Rejection
 from llm4cov_assets.ingest.records import DesignRecord
+from llm4cov_assets.ingest.taking import take_in
 from llm4cov_assets.report.plots import histogram, markdown
 from sim.design import DesignError
 from sim.identity import content_id
 
 if TYPE_CHECKING:
+    from llm4cov_assets.assets.resources import SimulatorResource
+    from llm4cov_assets.ingest.kept import KeptDesign
     from sim.simulator import Simulator
 
 
 def batch_content(work: Work) -> str:
-    """Hash of the designs of the partition and of what is wrong with the others."""
+    """Hash of the designs of the partition and of what is wrong with the others. A version of the inbox has the hash of
+    its content in its name: nothing has to be imported to tell it."""
+    if is_first_of_version(work.partition or ""):
+        return content_id("inbox", work.partition)
     batch = open_batch(work.partition or "", work.profile, work.store.home)
     return content_id([r.design.design_id for r in batch.records], [r.detail for r in batch.rejected])
 
 
-def registered_designs(work: Work) -> Outcome:
-    """Rows of the designs of a partition."""
+def registered_designs(work: Work, simulator: SimulatorResource) -> Outcome:
+    """Rows of the designs of a partition. A version of the inbox is imported first, unless that was done: what does not
+    build, or does not run under reset and clocks, is refused."""
+    metadata = _imported(work, simulator) if is_first_of_version(work.partition or "") else {}
     batch = open_batch(work.partition or "", work.profile, work.store.home)
     tables, found = analysed(work, batch.records)
     rejected = [*batch.rejected, *found]
     tables["rejected_designs"] = _rejected_rows(rejected)
-    return Outcome(tables, design_metadata(tables["designs"], rejected))
+    return Outcome(tables, design_metadata(tables["designs"], rejected) | metadata)
+
+
+def _imported(work: Work, simulator: SimulatorResource) -> dict[str, Any]:
+    """Import a version of the inbox; says into which batches."""
+    from llm4cov_assets.ingest.build_check import build_check
+
+    def check(designs: Sequence[KeptDesign], progress: Progress) -> Iterator[tuple[KeptDesign, Rejection | None]]:
+        with simulator.open() as running:
+            yield from build_check(designs, progress, running)
+
+    found = take_in(work.store.home, work.partition or "", check=check)
+    if set(found.batches) <= {work.partition}:
+        return {}
+    return {"batches": {"markdown": "\n".join(f"- `{batch}`: {n} designs" for batch, n in found.batches.items())}}
 
 
 def evaluation_content(work: Work) -> str:

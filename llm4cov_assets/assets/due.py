@@ -1,9 +1,10 @@
 """Which closed designs are worth closing again, and why. Pure functions; the schedule that calls them decides nothing.
 
-A batch of the inbox is due when its closure never finished, when the policies changed since (mostly: there is a newer
-student), or when a design of it is below a calibrated target and was given only the budget of a first closure. What
-stays below its target after the larger budget rests until something changes, as does what two failed runs could not
-close. A design with nothing left to cover is never due again.
+A batch is due when its closure never finished, when the policies changed since (mostly: there is a newer student), when
+the simulator has another version, or when a design of it is below a calibrated target and was given only the budget of
+a first closure. What stays below its target after the larger budget rests until something changes, as does what two
+failed runs could not close. A design with nothing left to cover is due again only with another simulator, whose points
+are others.
 """
 
 from __future__ import annotations
@@ -102,20 +103,21 @@ def decide(
     student: str,
     targets: Targets,
     attempts: Mapping[str, Attempts],
+    simulator: str = "",
 ) -> Decision:
-    """Decide on every batch of the inbox. `batches` maps each to its last closure, None when none finished;
-    `policies_hash` and `student` are what a closure would use now."""
+    """Decide on every batch. `batches` maps each to its last closure, None when none finished; `policies_hash`,
+    `student` and `simulator` (name and version, empty when it is not known) are what a closure would use now."""
     due: list[Due] = []
     resting: Counter[str] = Counter()
     for batch, closed in batches.items():
-        found = _reason(closed, policies_hash, student, targets)
+        found = _reason(closed, policies_hash, student, targets, simulator)
         if found is None:
             assert closed is not None
             resting.update(_standing(design, targets, student) for design in closed.designs)
             resting["could not be read"] += not closed.designs
             continue
         reason, budget_sims = found
-        key = content_id("due", batch, policies_hash, budget_sims, closed is None)
+        key = content_id("due", batch, policies_hash, budget_sims, closed is None, simulator)
         tried = attempts.get(batch, Attempts())
         if tried.unfinished:
             resting["being closed now"] += 1
@@ -126,7 +128,9 @@ def decide(
     return Decision(due, _rest(resting))
 
 
-def _reason(closed: ClosedBatch | None, policies_hash: str, student: str, targets: Targets) -> tuple[str, int] | None:
+def _reason(
+    closed: ClosedBatch | None, policies_hash: str, student: str, targets: Targets, simulator: str
+) -> tuple[str, int] | None:
     """Why a batch is due, and its budget; None when it is not."""
     if closed is None:
         return "its first closure has not finished", FIRST_BUDGET
@@ -137,6 +141,9 @@ def _reason(closed: ClosedBatch | None, policies_hash: str, student: str, target
         what = "the scripted policies changed" if student == closed.student else f"now there is {student}"
         left = ", ".join(f"{d.name} {_left(d)}" for d in opened)
         return f"closed with {closed.student}, {what}; not covered: {left}", budget
+    others = sorted({d.simulator for d in closed.designs if d.simulator} - {simulator}) if simulator else []
+    if others:
+        return f"closed with {', '.join(others)}, now there is {simulator}, which may have other points", budget
     if below and closed.budget_sims < SECOND_BUDGET:
         more = f"{SECOND_BUDGET} simulations instead of {closed.budget_sims}"
         return f"below target: {'; '.join(below)}; {more}", SECOND_BUDGET

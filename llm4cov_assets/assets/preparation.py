@@ -16,16 +16,22 @@ OWNERS = ["team:llm4cov"]
     backfill_policy=backfill, metadata=column_schema("designs"),
 )  # fmt: skip
 def designs(
-    context: dg.AssetExecutionContext, profile: ProfileResource, warehouse: WarehouseResource
+    context: dg.AssetExecutionContext,
+    profile: ProfileResource,
+    warehouse: WarehouseResource,
+    simulator: SimulatorResource,
 ) -> dg.MaterializeResult:
     """The designs of a batch with their files, ports and path conditions; what cannot be read is a rejected row.
 
-    *Needs:* a batch: generated for the profile, imported (`llm4cov designs import`), or dropped into the inbox.
-    *Costs:* less than a second a design; simulates nothing.
+    *Needs:* a batch: generated for the profile, imported (`llm4cov designs import`), or from the inbox.
+    *Costs:* less than a second a design; what comes from the inbox is built here and takes one simulation.
     """
     from llm4cov_assets.assets.designing import batch_content, registered_designs
 
-    return materialise(context, profile, warehouse, registered_designs, extra=batch_content)
+    def body(work: Work) -> Outcome:
+        return registered_designs(work, simulator)
+
+    return materialise(context, profile, warehouse, body, extra=batch_content)
 
 
 @dg.asset(

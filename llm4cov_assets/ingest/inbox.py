@@ -1,110 +1,263 @@
-"""The inbox: a folder into which people drop designs. Pure functions; the sensor that calls them decides nothing."""
+"""The inbox: a folder into which people drop designs, or source files that point at designs elsewhere.
+
+An entry is a folder (of one design or several), an RTL file, a file list, a core file, an archive, a data set, or what
+a source file (`NAME.toml`, see ingest/pointers.py) points at: one entry, or one for each design of a git repository.
+Here entries are only found and hashed; what they hold is read when they are imported (ingest/taking.py).
+"""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
-from sim.assembly import SOURCE_SUFFIXES
+from llm4cov_assets.errors import UserError
+from llm4cov_assets.ingest import archives, git_source
+from llm4cov_assets.ingest.formats.rows import FILE_SUFFIXES as RECORD_SUFFIXES
+from llm4cov_assets.ingest.git_source import GitError
+from llm4cov_assets.ingest.looking import Memory, Moment, NotYet, content_hash, fingerprint, look, spelt
+from llm4cov_assets.ingest.pointers import Pointer, read_pointer
+from sim.design import DesignError
 from sim.identity import content_id, sha256
 
-NAME_BYTES = 64  # of a design's name in that of its batch, which becomes a folder name with up to three for each
-UNFINISHED_SUFFIXES = (".part", ".tmp", ".crdownload", ".swp", ".filepart")
+LIST_SUFFIXES = (".f", ".core")
+POINTER_SUFFIX = ".toml"
+RTL_SUFFIXES = (".v", ".sv")
+MOST_ENTRIES = 5_000
+"""Entries of the inbox, those of source files included; more are left out."""
 
 
-class InboxEntry(NamedTuple):
-    """A design folder or RTL file in the inbox; `content_hash` covers the paths and bytes of all its files."""
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the inbox. `name` is what its batches are called after; `label` is how a person finds it: its file,
+    or the source file and the folder that it comes from. A git entry has the repository as `path`, the commit, the
+    folder in its tree, and in `note` the commit in words; others have no commit."""
 
     name: str
     content_hash: str
     path: Path
+    label: str
+    commit: str = ""
+    folder: str = ""
+    note: str = ""
+
+    @property
+    def source(self) -> str:
+        """Where its content comes from, in words."""
+        return f"{self.path}@{self.commit[:9]}:{self.folder}" if self.commit else str(self.path)
 
 
 @dataclass(frozen=True)
-class PartitionChanges:
-    """`add` holds new batches by name. `inactive` names batches whose design is no longer in the inbox, or changed;
-    their partitions stay, since results hang on them."""
+class LeftOut:
+    """An entry that is not taken, and why; `waits` when that may pass by itself."""
 
-    add: dict[str, InboxEntry]
-    inactive: list[str]
-
-    def reason(self, batch: str) -> str:
-        """Why `batch` is to be added, for people."""
-        design, _, _ = batch.rsplit("-", 2)
-        known = any(old.rsplit("-", 2)[0] == design for old in self.inactive)
-        return f"{self.add[batch].path.name} {'changed' if known else 'is new'} in the inbox"
+    why: str
+    waits: bool = False
 
 
-def scan_inbox(folder: Path, *, now: float | None = None, settle_s: float = 2.0) -> list[InboxEntry]:
-    """Designs in `folder`, by name. Left out: hidden entries, other files than RTL, empty folders, and entries still
-    changing, that is with a file younger than `settle_s` seconds or one that a copy or download has not finished."""
-    return [entry for entry in _look(folder, now, settle_s).values() if isinstance(entry, InboxEntry)]
+@dataclass(frozen=True)
+class Scan:
+    """What lies in the inbox: entries, and by label what is left out for now or for good. `waiting` are the names of
+    entries that are left out for now, so not gone; one that ends with a dot stands for all that begin with it."""
+
+    entries: list[Entry] = field(default_factory=lambda: [])
+    left_out: dict[str, LeftOut] = field(default_factory=lambda: {})
+    waiting: set[str] = field(default_factory=lambda: set())
 
 
-def left_out(folder: Path, *, now: float | None = None, settle_s: float = 2.0) -> dict[str, str]:
-    """Entries that `scan_inbox` leaves out for now or for good, and why; hidden ones are nobody's concern."""
-    return {name: why for name, why in _look(folder, now, settle_s).items() if isinstance(why, str)}
-
-
-def _look(folder: Path, now: float | None, settle_s: float) -> dict[str, InboxEntry | str]:
-    """Each entry that is not hidden, or why it is no design."""
-    if not folder.is_dir():
-        return {}
-    moment = time.time() if now is None else now
-    paths = sorted(p for p in folder.iterdir() if not p.name.startswith("."))
-    return {_spelt(p.name): _entry(p, folder, moment, settle_s) for p in paths}
-
-
-def _entry(path: Path, folder: Path, moment: float, settle_s: float) -> InboxEntry | str:
-    if not (path.is_dir() or path.suffix in SOURCE_SUFFIXES):
-        return f"not RTL ({', '.join(SOURCE_SUFFIXES)}) and no folder"
-    if _spelt(path.name) != path.name:
-        return "its name is not UTF-8; rename it"
+def scan_inbox(
+    folder: Path, *, memory: Memory | None = None, now: float | None = None, settle_s: float = 2.0,
+    only: Callable[[str], bool] = lambda name: True,
+) -> Scan:  # fmt: skip
+    """Look at the inbox; hidden entries are nobody's concern. What `memory` knows is not read again. Entries with a
+    file younger than `settle_s` seconds, or with one that a copy or download has not finished, are left out for now.
+    With `only` nothing is looked at but files and folders whose names, as entries, it takes."""
+    moment = Moment(time.time() if now is None else now, settle_s)
+    memory = memory or Memory()
+    result = Scan()
     try:
-        files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
-        if not files:
-            return "no file in it"
-        ages = [moment - p.stat().st_mtime for p in (path, *files)]
-        # a time far in the future is that of another clock, not of a copy that goes on
-        if any(-settle_s < age < settle_s for age in ages) or any(p.suffix in UNFINISHED_SUFFIXES for p in files):
-            return "still being copied"
-        parts = [
-            [_spelt(p.relative_to(folder).as_posix()), sha256(p.read_bytes())] for p in files if not _hidden(p, path)
-        ]
+        with os.scandir(folder) as listed:
+            paths = sorted(
+                Path(e.path) for e in islice((e for e in listed if not e.name.startswith(".")), MOST_ENTRIES)
+            )
     except OSError as error:
-        # it went away or may not be read yet: the next scan sees it
-        return f"cannot be read ({error.strerror})"
-    return InboxEntry(path.stem if path.is_file() else path.name, content_id("inbox", parts), path)
+        if not isinstance(error, FileNotFoundError):
+            result.left_out["the inbox"] = LeftOut(f"cannot be read ({error.strerror})", waits=True)
+        return result
+    taken: dict[str, str] = {}
+    for path in (p for p in paths if only(entry_name(p.name))):
+        _add(result, taken, path, memory, moment)
+    memory.save()
+    return result
 
 
-def _spelt(name: str) -> str:
-    """A file name as text: names of other systems may hold bytes that are no UTF-8."""
-    return name.encode("utf-8", errors="backslashreplace").decode()
+def _add(result: Scan, taken: dict[str, str], path: Path, memory: Memory, moment: Moment) -> None:
+    """Add what `path` is: entries, or why it is none."""
+    label, name = spelt(path.name), entry_name(path.name)
+    try:
+        if label != path.name:
+            raise NotYet("its name is not UTF-8; rename it")
+        if path.suffix == POINTER_SUFFIX and path.is_file():
+            _add_pointed(result, taken, path, memory, moment)
+        else:
+            _put(result, taken, _entry(path, name, label, memory, moment))
+    except NotYet as why:
+        _leave_out(result, label, name, why)
+    except (UserError, GitError) as error:
+        _leave_out(result, label, name, NotYet(str(error)))
+        result.waiting.update((name, f"{name}."))
 
 
-def _hidden(path: Path, root: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(root.parent).parts[1:])
+def _leave_out(result: Scan, label: str, name: str, why: NotYet) -> None:
+    result.left_out[label] = LeftOut(str(why), why.waits)
+    if why.waits:
+        result.waiting.add(name)
 
 
-def batch_name(name: str, content_hash: str, version: str) -> str:
-    """Name of the batch (and partition) of one dropped design; new content or a new version is a new batch. Dagster
-    refuses three dots in a row, file systems long names."""
-    safe = "".join(c if c.isalnum() or c in "_-." else "-" for c in name).replace("..", "--")
-    safe = safe.encode()[:NAME_BYTES].decode(errors="ignore")
-    return f"inbox-{safe}-{content_hash[:8]}-v{version}"
+def _put(result: Scan, taken: dict[str, str], entry: Entry) -> None:
+    if entry.name in taken:
+        why = f"{taken[entry.name]} has the name {entry.name!r} already; rename one of them"
+        result.left_out[entry.label] = LeftOut(why)
+        return
+    if len(taken) >= MOST_ENTRIES:
+        result.left_out[entry.label] = LeftOut(f"more than {MOST_ENTRIES:,} entries: use llm4cov designs import")
+        return
+    taken[entry.name] = entry.label
+    result.entries.append(entry)
 
 
-def partition_changes(found: Sequence[InboxEntry], existing: Iterable[str], version: str = "1") -> PartitionChanges:
-    """What must be added to the partitions `existing` so that every entry of `found` has its batch.
+def entry_name(file_name: str) -> str:
+    """What an entry is called: its file name without the suffix that says what it is."""
+    known = (*archives.SUFFIXES, *RTL_SUFFIXES, *LIST_SUFFIXES, *RECORD_SUFFIXES, POINTER_SUFFIX)
+    for suffix in sorted(known, key=len, reverse=True):
+        if file_name.lower().endswith(suffix) and len(file_name) > len(suffix):
+            return file_name[: -len(suffix)]
+    return file_name
 
-    Partitions that do not belong to the inbox are left alone. Nothing is ever deleted.
-    """
-    wanted = {batch_name(e.name, e.content_hash, version): e for e in found}
-    known = set(existing)
-    return PartitionChanges(
-        add={name: entry for name, entry in wanted.items() if name not in known},
-        inactive=sorted(n for n in known if n.startswith("inbox-") and n not in wanted),
-    )
+
+def _entry(path: Path, name: str, label: str, memory: Memory, moment: Moment) -> Entry:
+    """The entry at a path, in the inbox or elsewhere. Raises NotYet."""
+    suffixes = path.name.lower()
+    if path.is_dir() or suffixes.endswith((*RTL_SUFFIXES, *RECORD_SUFFIXES, *archives.SUFFIXES)):
+        return Entry(name, _hashed(path, label, memory, moment), path, label)
+    if suffixes.endswith(LIST_SUFFIXES):
+        return Entry(name, _hashed_list(path, label, memory, moment), path, label)
+    kinds = ", ".join((*RTL_SUFFIXES, *LIST_SUFFIXES, *RECORD_SUFFIXES, ".zip", ".tar.gz", POINTER_SUFFIX))
+    raise NotYet(f"neither a folder nor one of {kinds}" if path.exists() else "nothing is there")
+
+
+def _hashed(path: Path, label: str, memory: Memory, moment: Moment) -> str:
+    files = look(path, moment)
+    mark = fingerprint(files)
+    known = memory.get(label, mark)
+    found = known["hash"] if known else content_hash(files, moment)
+    memory.put(label, mark, hash=found)
+    return str(found)
+
+
+def _hashed_list(path: Path, label: str, memory: Memory, moment: Moment) -> str:
+    """Hash of a file list or core file and of the files that it names, as far as it can be read."""
+    from llm4cov_assets.ingest.formats import reader
+
+    own = look(path, moment)
+    known = memory.entries.get(label, {})
+    named = known.get("files") if isinstance(known, dict) else None
+    if named and (mark := _mark([path, *map(Path, named)], moment)) and (same := memory.get(label, mark)):
+        return str(same["hash"])
+    parts: list[object] = [["", content_hash(own, moment)]]
+    files: list[str] = []
+    try:
+        for candidate in reader(str(path))[0]():
+            found = candidate.gather()
+            members = [*found.sources, *found.includes]
+            moment.take(sum(len(f.content) for f in members))
+            parts += [[f.path, sha256(f.content)] for f in members]
+            files += [str(found.folder / f.path) for f in members if found.folder]
+    except (DesignError, UserError) as error:
+        # the import says the same; until then it is looked at again each time
+        return content_id("inbox list", parts, str(error))
+    found_hash = content_id("inbox list", parts)
+    if mark := _mark([path, *map(Path, files)], moment):
+        memory.put(label, mark, hash=found_hash, files=files)
+    return found_hash
+
+
+def _mark(files: Sequence[Path], moment: Moment) -> str | None:
+    """Fingerprint of single files; None when one of them cannot be seen. Raises NotYet while one changes."""
+    try:
+        return fingerprint([seen for file in files for seen in look(file, moment)])
+    except NotYet as why:
+        if why.waits:
+            raise
+        return None
+
+
+def _add_pointed(result: Scan, taken: dict[str, str], file: Path, memory: Memory, moment: Moment) -> None:
+    """Add the entries that a source file points at."""
+    look(file, moment)
+    name, pointed = entry_name(file.name), read_pointer(file)
+    if pointed.git:
+        _add_repository(result, taken, file, pointed, memory)
+        return
+    base = pointed.path / pointed.subfolder if pointed.subfolder else pointed.path
+    if not base.exists():
+        raise UserError(f"{base}: nothing is there; correct {file.name}")
+    if not pointed.designs:
+        _put(result, taken, _entry(base, name, file.name, memory, moment))
+        return
+    matches = [p for glob in pointed.designs for p in islice(_matching(base, glob.strip("/").split("/")), MOST_ENTRIES)]
+    if not matches:
+        raise UserError(f"nothing fits designs = {list(pointed.designs)} below {base}")
+    for path in sorted(set(matches)):
+        folder = path.relative_to(base).as_posix()
+        label, part = f"{file.name}: {folder}", f"{name}.{folder.replace('/', '.')}"
+        try:
+            _put(result, taken, _entry(path, part, label, memory, moment))
+        except NotYet as why:
+            _leave_out(result, label, part, why)
+
+
+def _matching(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
+    """What fits a glob, part by part; hidden entries never do."""
+    try:
+        names = sorted(islice(os.listdir(folder), 10 * MOST_ENTRIES))
+    except OSError:
+        return
+    for found in names:
+        if found.startswith(".") or not fnmatchcase(found, parts[0]):
+            continue
+        if len(parts) == 1:
+            yield folder / found
+        elif (folder / found).is_dir():
+            yield from _matching(folder / found, parts[1:])
+
+
+def _add_repository(result: Scan, taken: dict[str, str], file: Path, pointed: Pointer, memory: Memory) -> None:
+    """Add the designs of the commit that a branch is at. Raises GitError."""
+    name, repository = entry_name(file.name), pointed.path
+    commit = git_source.commit_id(repository, pointed.branch)
+    mark = content_id(commit, pointed.subfolder, pointed.designs, str(repository))
+    known = memory.get(file.name, mark)
+    if known is None:
+        files = git_source.tree_files(repository, commit, pointed.subfolder)
+        designs = git_source.design_folders(files, pointed.designs)
+        known = {
+            "subject": git_source.read_commit(repository, commit).subject,
+            "designs": {f: git_source.content_hash(d, f) for f, d in designs.items() if not git_source.too_large(d)},
+            "too_large": {f: why for f, d in designs.items() if (why := git_source.too_large(d))},
+        }
+        memory.put(file.name, mark, **known)
+    note = f"commit {commit[:9]} {known['subject']!r}"
+    if not known["designs"] and not known["too_large"]:
+        raise GitError(f"{repository}: no RTL in {note}" + (" that fits designs" if pointed.designs else ""))
+    for folder, found in known["designs"].items():
+        label = f"{file.name}: {folder}" if folder else file.name
+        part = f"{name}.{folder.replace('/', '.')}" if folder else name
+        whole = "/".join(p for p in (pointed.subfolder, folder) if p)
+        _put(result, taken, Entry(part, found, repository, label, commit, whole, note))
+    for folder, why in known["too_large"].items():
+        result.left_out[f"{file.name}: {folder or 'the tree'}"] = LeftOut(why)

@@ -372,6 +372,20 @@ def example(config_hash: str = CONFIG, run: str = "run-1", started_at: datetime 
         first = e.step(f"agentic/{policy}/0", "alu", policy, "eval_agentic", hits, cached=True)
         second = e.step(f"agentic/{policy}/1", "alu", policy, "eval_agentic", hits | {7}, before=first)
         e.evaluation(policy, checkpoint, "agentic", second, 2)
+    for minute, (what, version, content) in enumerate(
+        [("added", 1, "a"), ("changed", 2, "b"), ("changed back", 3, "a"), ("removed", 3, "a"), ("returned", 3, "a")]
+    ):
+        e.add(
+            "design_events", None, "inbox", None,
+            event_id=content_id("event", minute), name="fifo", seen_at=datetime(2026, 1, 1, 12, minute), what=what,
+            version=version, batch=f"inbox-fifo-v{version:03d}-{content * 8}", content_hash=content * 32,
+            source="inbox/fifo", reason=f"fifo: {what}",
+        )  # fmt: skip
+    e.add(
+        "design_events", None, "inbox", None,
+        event_id=content_id("event", "notes"), name="notes.doc", seen_at=datetime(2026, 1, 1, 12), what="left out",
+        content_hash="", source="", reason="neither a folder nor RTL",
+    )  # fmt: skip
     e.add(
         "comparisons", None, "stage_comparison", None,
         comparison_id=content_id("comparison", config_hash), policy_a="stage_2", policy_b="stage_0", benchmark="all",

@@ -178,3 +178,18 @@ def test_configurations_are_compared(store: Store) -> None:
         ("beef" * 4, "stage_2", 0.875),
         ("c0ffee00" * 2, "stage_2", 0.875),
     }
+
+
+def test_the_history_of_the_inbox_says_what_holds_now(made: Made) -> None:
+    rows = answer(made[0], "inbox")
+    assert [(r["what"], r["version"], r["active"]) for r in rows if r["name"] == "fifo"] == [
+        ("added", 1, False),
+        ("changed", 2, False),
+        ("changed back", 3, False),
+        ("removed", 3, False),
+        ("returned", 3, True),
+    ]
+    assert [(r["what"], r["version"], r["active"]) for r in rows if r["name"] != "fifo"] == [("left out", None, False)]
+    with made[0].connect() as connection:
+        lasted = connection.execute("select until - seen_at from design_history where name = 'fifo'").fetchall()
+    assert [str(t[0]) for t in lasted[:-1]] == ["0:01:00"] * 4 and lasted[-1] == (None,)

@@ -1,0 +1,126 @@
+"""Import one version of an inbox entry: its designs are kept in batches, and what was found is noted for good."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from llm4cov_assets.errors import UserError
+from llm4cov_assets.ingest import git_source
+from llm4cov_assets.ingest.git_source import GitError
+from llm4cov_assets.ingest.importing import Check, Rejection, import_source
+from llm4cov_assets.ingest.inbox import Entry, scan_inbox
+from llm4cov_assets.ingest.kept import kept_batch
+from llm4cov_assets.ingest.looking import Memory
+from llm4cov_assets.ingest.versions import HASH_DIGITS, belongs_to, first_batch, may_belong_to, short_hash
+from sim import reasons
+from sim.design import DesignError
+from sim.files import own_folder, remove_stale_folders, replace_file
+
+_NOTES = ".imports"
+_EXPORTED = "designs/.exported"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a version held: the number of accepted designs by batch, and what was not accepted."""
+
+    batches: dict[str, int]
+    rejected: list[Rejection]
+
+    @property
+    def designs(self) -> int:
+        """Accepted designs."""
+        return sum(self.batches.values())
+
+    @property
+    def verdict(self) -> str:
+        """Why nothing was accepted, in a sentence; empty when something was."""
+        if self.designs:
+            return ""
+        if not self.rejected:
+            return "no design in it"
+        first = self.rejected[0]
+        more = f" (and {len(self.rejected) - 1} more)" if len(self.rejected) > 1 else ""
+        return f"{first.reason}: {first.detail}{more}"
+
+
+def memory_file(home: Path) -> Path:
+    """Where the looks at the inbox remember what they read."""
+    return home / "cache" / "inbox" / "read.json"
+
+
+def taken(home: Path, batch: str) -> Taken | None:
+    """What is noted of the version that `batch` was imported under; None before its import."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        note = json.loads(_note(home, batch).read_text())
+        return Taken(note["batches"], [Rejection(**r) for r in note["rejected"]])
+    return None
+
+
+def take_in(home: Path, batch: str, *, check: Check | None = None, batch_size: int | None = None) -> Taken:
+    """Import the version that `batch` is named after, unless that was done; later changes in the inbox do not matter.
+
+    `check` may refuse designs, for example because they do not build. Raises UserError when the inbox does not hold
+    that content any more.
+    """
+    if known := taken(home, batch):
+        return known
+    if kept := kept_batch(home, batch):  # by an earlier program, which noted nothing
+        return Taken({batch: len(kept)}, [])
+    entry = _find(home, batch)
+    try:
+        with _laid_out(entry, home) as place:
+            report = import_source(place, home, split="inbox", batch=batch, batch_size=batch_size, check=check)
+            rejected = [_readable(r, str(place), entry) for r in report.rejected]
+        found = Taken({name: len(designs) for name, designs in report.batches.items() if designs}, rejected)
+    except (UserError, GitError, DesignError) as error:
+        reason = str(getattr(error, "reason", reasons.UNREADABLE))
+        found = Taken({}, [Rejection(entry.name, entry.source, reason, str(error))])
+    note = {"source": entry.source, "batches": found.batches, "rejected": [vars(r) for r in found.rejected]}
+    replace_file(_note(home, batch), json.dumps(note, indent=1).encode())
+    return found
+
+
+def _note(home: Path, batch: str) -> Path:
+    return home / "designs" / _NOTES / f"{first_batch(batch)}.json"
+
+
+def _find(home: Path, batch: str) -> Entry:
+    """The entry whose content `batch` was made for. UserError when it is not in the inbox any more."""
+    memory = Memory.load(memory_file(home)).unsaved()
+    found = scan_inbox(home / "inbox", memory=memory, settle_s=0, only=lambda name: may_belong_to(name, batch))
+    mine = [e for e in found.entries if belongs_to(e.name, batch)]
+    if not mine:
+        raise UserError(f"{batch} was not imported before its entry left {home / 'inbox'}; put it back")
+    if mine[0].content_hash[:HASH_DIGITS] != short_hash(batch):
+        raise UserError(
+            f"{mine[0].label} changed before {batch} was imported; what it holds now is a version of its own"
+        )
+    return mine[0]
+
+
+@contextmanager
+def _laid_out(entry: Entry, home: Path) -> Iterator[Path]:
+    """The content of an entry as a path to read: where it is, or for a commit a folder until the block ends, called
+    like the design's."""
+    if not entry.commit:
+        yield entry.path
+        return
+    remove_stale_folders(home / _EXPORTED)
+    with own_folder(home / _EXPORTED) as folder:
+        place = folder / (entry.folder.rpartition("/")[2] or entry.name)
+        files = git_source.tree_files(entry.path, entry.commit, entry.folder)
+        git_source.export(entry.path, git_source.useful_files(files), place)
+        yield place
+
+
+def _readable(rejection: Rejection, place: str, entry: Entry) -> Rejection:
+    """Name the files of a commit as a person finds them."""
+    if not entry.commit:
+        return rejection
+    source, detail = (text.replace(place, entry.source) for text in (rejection.source, rejection.detail))
+    return replace(rejection, source=source, detail=detail)
