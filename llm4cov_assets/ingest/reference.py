@@ -14,9 +14,9 @@
     metric = "toggle"
     file = "cordic.sv"
     line = 30
-    what = "part[7]:*"               # * and ? are wildcards, brackets are themselves; without it all of the line
+    what = ["part[6]:*", "part[7]:*"]  # * and ? are wildcards, brackets are themselves; without it all of the line
     instance = "cordic.u_*"          # the same; without it every instance
-    reason = "an arctangent is at most 32, so that the sign is never set"
+    reason = "an arctangent is at most 32: neither the bit of 64 nor the sign is ever set"
 
     [[targets]]                      # per simulator, from a long reference campaign
     ...
@@ -78,20 +78,20 @@ class Facts:
 
 @dataclass(frozen=True)
 class Unreachable:
-    """Points that no stimulus can reach, and why. `what` and `instance` are globs; `*` fits all."""
+    """Points that no stimulus can reach, and why. `instance` and each of `what` are globs; `*` fits all."""
 
     metric: str
     file: str
     line: int
     reason: str
-    what: str = "*"
+    what: tuple[str, ...] = ("*",)
     instance: str = "*"
 
     def fits(self, point: CoveragePoint | UncoveredItem) -> bool:
         """Whether it speaks of this point."""
         return (
             (self.metric, self.file, self.line) == (point.metric, point.file, point.line)
-            and _glob(self.what).fullmatch(point.what) is not None
+            and any(_glob(what).fullmatch(point.what) for what in self.what)
             and _glob(self.instance).fullmatch(point.instance) is not None
         )
 
@@ -254,12 +254,15 @@ def _facts(table: _Table) -> Facts:
 
 def _unreachable(table: _Table) -> Unreachable:
     table.known("metric", "file", "line", "what", "instance", "reason")
+    what = table.get("what", list, ["*"])
+    if not what or not all(isinstance(text, str) and text for text in what):
+        raise table.fail('what must be a list of texts such as ["count[7]:*"]', "what")
     return Unreachable(
         table.one_of("metric", ALL_METRICS),
         table.line("file"),
         table.get("line", int),
         table.line("reason"),
-        table.line("what", "*"),
+        tuple(what),
         table.line("instance", "*"),
     )
 
@@ -294,8 +297,9 @@ def contradicted(known: Reference, points: Sequence[CoveragePoint], uncovered: I
     found = []
     for entry in known.unreachable:
         fitting = [p for p in points if entry.fits(p)]
-        if not fitting:
-            found.append(f"{known.name}: no {entry.metric} point {entry.what!r} in {entry.file}:{entry.line}")
+        for what in entry.what:
+            if not any(_glob(what).fullmatch(p.what) for p in fitting):
+                found.append(f"{known.name}: no {entry.metric} point {what!r} in {entry.file}:{entry.line}")
         found += [
             f"{known.name}: {p.file}:{p.line}: {p.metric} {p.what} of {p.instance} was reached, but is listed as "
             f"unreachable ({entry.reason})"

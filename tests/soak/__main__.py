@@ -7,10 +7,10 @@ import logging
 import sys
 from types import ModuleType
 
-from tests.soak import engine, equal, equal_sv, evaluations, fuzz
+from tests.soak import corpus, engine, equal, equal_sv, evaluations, fuzz
 
 SOAKS: dict[str, ModuleType] = {
-    "engine": engine, "equal": equal, "equal-sv": equal_sv, "evaluations": evaluations, "fuzz": fuzz,
+    "corpus": corpus, "engine": engine, "equal": equal, "equal-sv": equal_sv, "evaluations": evaluations, "fuzz": fuzz,
 }  # fmt: skip
 """Each module has a line about itself (the first of its docstring), `add_options` and `run`."""
 
