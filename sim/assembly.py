@@ -77,6 +77,7 @@ def assemble(
     Raises DesignError, one line that names file, line and mend.
     """
     _refuse_amount(found)
+    _refuse_what_is_no_text(found)
     _refuse_encrypted(found)
     _refuse_file_names([*found.sources, *found.includes], found)
     if not survived and is_suspicious([*found.sources, *found.includes]):
@@ -137,6 +138,17 @@ def _refuse_amount(found: Gathered) -> None:
             f"{MOST_BYTES >> 20} MiB: name a folder with less in it, or list the sources in design.toml",
             reasons.TOO_LARGE,
         )
+
+
+def _refuse_what_is_no_text(found: Gathered) -> None:
+    for file in (*found.sources, *found.includes):
+        if b"\0" not in file.content:
+            continue
+        if file.content.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise DesignError(f"{found.at(file.path)}: UTF-16 text; save it as UTF-8", reasons.UNREADABLE)
+        line = file.content.count(b"\n", 0, file.content.index(b"\0")) + 1
+        raise DesignError(f"{found.at(file.path)}:{line}: a null byte, so no text or not UTF-8; save it as UTF-8, or "
+                          "leave the file out", reasons.UNREADABLE)  # fmt: skip
 
 
 def _refuse_encrypted(found: Gathered) -> None:

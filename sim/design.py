@@ -11,12 +11,17 @@ from sim import reasons
 from sim.identity import content_id, sha256
 
 
+def printable(text: str) -> str:
+    """`text` on one line: control characters and bytes of names that are no text are written as escapes."""
+    return "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode() for c in text)
+
+
 class DesignError(Exception):
     """A design that cannot be read or understood. The message names the file, the line and the mend; `reason` is the
     kind of fault, one of `sim/reasons.py`."""
 
     def __init__(self, message: str, reason: str = reasons.DOES_NOT_PARSE) -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.reason = reason
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -25,12 +27,17 @@ SPECIFICATION_SUFFIXES = (".md", ".txt")
 SETTINGS_FILE = "design.toml"
 OTHER_SUFFIXES = (".vhd", ".vhdl")
 """Hardware in languages that are not read: they say why a folder is no design, or has black boxes."""
+MOST_TEXT_BYTES = 1 << 20
+"""Of a text that counts as specification when design.toml names none; logs are larger."""
 
 _KEYS: dict[str, type | tuple[type, ...]] = {
     "name": str, "top": str, "split": str, "sources": list, "include_dirs": list, "defines": (dict, list),
     "parameters": dict, "clock": str, "reset": str, "targets": dict, "spec": str, "exclude": list,
     "instance": str,
 }  # fmt: skip
+
+_KINDS: dict[type, str] = {str: "text in quotation marks", list: "a list", dict: "a table"}
+_TOML_PLACE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)")
 
 
 def load_design(
@@ -83,25 +90,29 @@ def _gather_file(path: Path) -> Gathered:
 
 
 def _gather_folder(path: Path) -> Gathered:
-    files = sorted(_files(path))
+    files = _files(path)
     found = Gathered(str(path), path.resolve().name, path)
     settings_text = _text(path / SETTINGS_FILE)
-    settings = _settings(path / SETTINGS_FILE, settings_text)
+    settings = _settings(path, settings_text)
     headers = [p for p in files if p.suffix in HEADER_SUFFIXES]
     sources = [p for p in files if p.suffix in SOURCE_SUFFIXES]
     found.others = [p.relative_to(path).as_posix() for p in files if p.suffix.lower() in OTHER_SUFFIXES]
     if "sources" in settings:
-        sources = _listed(path, settings["sources"])
+        sources = _listed(path, settings["sources"], _at(path, settings_text, "sources"))
     if not sources:
         refuse_missing_rtl(str(path), found.others)
+    texts = [p for p in files if p.suffix in SPECIFICATION_SUFFIXES and p.stat().st_size <= MOST_TEXT_BYTES]
+    _refuse_links_out(path, [*sources, *headers, *texts])
     _refuse_size(path, [*sources, *headers])
     found.sources = [read_file(p, path) for p in sources]
     found.includes = [read_file(p, path) for p in headers if p not in sources]
     found.include_dirs = sorted({p.parent.relative_to(path).as_posix() for p in headers})
     for folder in settings.get("include_dirs", ()):
-        if not isinstance(folder, str) or not _is_folder(path / folder):
-            raise DesignError(f"{path / SETTINGS_FILE}: include_dirs names {folder!r}, which is not a folder",
-                              reasons.MALFORMED)  # fmt: skip
+        if not isinstance(folder, str) or not _is_inside(folder) or not _is_folder(path / folder):
+            raise DesignError(
+                f"{_at(path, settings_text, 'include_dirs')}: include_dirs names {folder!r}, which is not a folder in "
+                "there; name folders below the design's, others with --include", reasons.MALFORMED,
+            )  # fmt: skip
         found.include_dirs.append(PurePosixPath(folder).as_posix())
     defines = settings.get("defines", {})
     pairs = defines.items() if isinstance(defines, dict) else (str(d).partition("=")[::2] for d in defines)
@@ -116,24 +127,49 @@ def _gather_folder(path: Path) -> Gathered:
     if "spec" in settings:
         spec = path / settings["spec"]
         if not _is_inside(settings["spec"]) or not spec.is_file():
-            raise DesignError(f"{path / SETTINGS_FILE}: spec names {settings['spec']!r}, which is not a file in there")
+            raise DesignError(f"{_at(path, settings_text, 'spec')}: spec names {settings['spec']!r}, which is not a "
+                              "file in there; name a text below the design's folder", reasons.MALFORMED)  # fmt: skip
+        _refuse_links_out(path, [spec])
         found.specification = read_file(spec, path).text
     else:
-        texts = [read_file(p, path).text for p in files if p.suffix in SPECIFICATION_SUFFIXES]
-        found.specification = "\n\n".join(text.strip() for text in texts)
+        found.specification = "\n\n".join(read_file(p, path).text.strip() for p in texts)
     return found
 
 
-def _files(path: Path) -> Iterator[Path]:
-    """Ordinary files below a folder that are not hidden; links to folders are not followed."""
-    for i, p in enumerate(path.rglob("*")):
-        if i >= 20 * MOST_FILES:
-            raise DesignError(
-                f"{path}: more than {20 * MOST_FILES:,} files and folders; name the folder of the design itself",
-                reasons.TOO_LARGE,
-            )
-        if p.is_file() and not _hidden(p.relative_to(path)):
-            yield p
+def _files(path: Path) -> list[Path]:
+    """Ordinary files below a folder that are not hidden, sorted; links to folders are not followed."""
+    found: list[Path] = []
+    waiting, seen = [path], 0
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    seen += 1
+                    if seen > 20 * MOST_FILES:
+                        raise DesignError(
+                            f"{path}: more than {20 * MOST_FILES:,} files and folders; name the folder of the design "
+                            "itself", reasons.TOO_LARGE,
+                        )  # fmt: skip
+                    if entry.name.startswith("."):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(folder / entry.name)
+                    elif entry.is_file():
+                        found.append(folder / entry.name)
+        except OSError as error:
+            raise DesignError(f"{folder}: cannot be read ({error.strerror}); check its permissions",
+                              reasons.UNREADABLE) from None  # fmt: skip
+    return sorted(found)
+
+
+def _refuse_links_out(path: Path, files: Sequence[Path]) -> None:
+    """A design is its own files: a link could bring in any file of this machine."""
+    root = path.resolve()
+    for file in files:
+        if file.is_symlink() and not file.resolve().is_relative_to(root):
+            raise DesignError(f"{file}: a link that leads out of the folder; put a copy of the file there",
+                              reasons.UNREADABLE)  # fmt: skip
 
 
 def _refuse_size(path: Path, files: Sequence[Path]) -> None:
@@ -160,10 +196,6 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _hidden(relative: Path) -> bool:
-    return any(part.startswith(".") for part in relative.parts)
-
-
 def _value(value: Any) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
@@ -176,16 +208,27 @@ def _text(path: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DesignError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+        raise DesignError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8",
+                          reasons.UNREADABLE) from None  # fmt: skip
 
 
 def _toml(path: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise DesignError(f"{path}: values are nested too deeply; write them flat") from None
+        raise DesignError(f"{path}: values are nested too deeply; write them flat", reasons.MALFORMED) from None
     except ValueError as error:  # also for integers of thousands of digits
-        raise DesignError(f"{path}: not valid TOML: {error}") from None
+        match = _TOML_PLACE.search(str(error))
+        said = _TOML_PLACE.sub("", str(error))
+        line = f":{match[1]}" if match and match[1] else f":{text.rstrip().count(chr(10)) + 1}" if match else ""
+        raise DesignError(f"{path}{line}: not valid TOML: {said}; mend it there", reasons.MALFORMED) from None
+
+
+def _at(path: Path, text: str, key: str) -> str:
+    """The settings file of the folder `path`, with the line of a key of it where that can be told."""
+    match = re.search(rf"^[ \t]*(?:\[?\[?[ \t]*)?[\"']?{re.escape(key)}[\"']?[ \t]*[=\].]", text, re.MULTILINE)
+    line = f":{text.count(chr(10), 0, match.end()) + 1}" if match else ""
+    return f"{path / SETTINGS_FILE}{line}"
 
 
 def _waivers(path: Path) -> tuple[Exclusion, ...]:
@@ -198,28 +241,36 @@ def _waivers(path: Path) -> tuple[Exclusion, ...]:
 
 
 def _settings(path: Path, text: str) -> dict[str, Any]:
-    """The checked content of design.toml."""
-    settings = _toml(path, text)
+    """The checked content of the design.toml in the folder `path`."""
+    settings = _toml(path / SETTINGS_FILE, text)
     for key, value in settings.items():
         if key not in _KEYS:
-            raise DesignError(f"{path}: unknown key {key!r}; known: {', '.join(_KEYS)}")
+            raise DesignError(f"{_at(path, text, key)}: unknown key {key!r}; known: {', '.join(_KEYS)}",
+                              reasons.MALFORMED)  # fmt: skip
         if not isinstance(value, _KEYS[key]):
-            raise DesignError(f"{path}: {key} has the wrong type ({type(value).__name__})")
+            wanted = " or ".join(name for kind, name in _KINDS.items() if issubclass(kind, _KEYS[key]))
+            raise DesignError(f"{_at(path, text, key)}: {key} has the wrong type ({type(value).__name__}); it is "
+                              f"{wanted}", reasons.MALFORMED)  # fmt: skip
     for key, value in settings.get("targets", {}).items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise DesignError(f"{path}: targets.{key} must be a number between 0 and 1")
+            raise DesignError(f"{_at(path, text, key)}: targets.{key} must be a number between 0 and 1",
+                              reasons.MALFORMED)  # fmt: skip
     return settings
 
 
-def _listed(path: Path, patterns: Sequence[Any]) -> list[Path]:
+def _listed(path: Path, patterns: Sequence[Any], where: str) -> list[Path]:
     listed: dict[Path, None] = {}
     for pattern in patterns:
         if not isinstance(pattern, str) or not _is_inside(pattern):
-            raise DesignError(
-                f"{path / SETTINGS_FILE}: sources names {pattern!r}; name files below the design's folder"
-            )
-        matches = sorted(p for p in path.glob(pattern) if p.is_file())
+            raise DesignError(f"{where}: sources names {pattern!r}; name files below the design's folder",
+                              reasons.MALFORMED)  # fmt: skip
+        try:
+            matches = sorted(p for p in path.glob(pattern) if p.is_file())
+        except (OSError, ValueError, NotImplementedError, RecursionError) as error:
+            raise DesignError(f"{where}: sources names {pattern!r}, which is no pattern of paths ({error}); write "
+                              "names with * and ?", reasons.MALFORMED) from None  # fmt: skip
         if not matches:
-            raise DesignError(f"{path / SETTINGS_FILE}: sources names {pattern!r}, but no such file is there")
+            raise DesignError(f"{where}: sources names {pattern!r}, but no such file is there; mend the name, or take "
+                              "it out", reasons.MALFORMED)  # fmt: skip
         listed.update(dict.fromkeys(matches))
     return list(listed)
