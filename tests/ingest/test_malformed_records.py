@@ -389,6 +389,11 @@ def test_a_file_that_cannot_be_read_is_refused_as_a_whole(
         ("empty", "cvdp", "cannot be read"),
         ("broken", "auto", "cannot be read"),
         ("lines", "xml", "no format 'xml'"),
+        ("x" * 5000, "auto", "File name too long"),
+        ('{"id": "x"}' * 500, "cvdp", "File name too long"),
+        ("~nobody-at-all/x.jsonl", "auto", "home directory"),
+        ("loop.jsonl", "auto", "no such file"),
+        ("a\0b", "auto", "no such file"),
     ],
 )
 def test_a_source_that_is_not_there_or_no_data_set_is_refused(
@@ -396,6 +401,7 @@ def test_a_source_that_is_not_there_or_no_data_set_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")
+    Path("loop.jsonl").symlink_to("loop.jsonl")
     Path("empty").mkdir()
     Path("broken").mkdir()
     Path("broken", "train.parquet").write_bytes(b"PAR1 but not really PAR1")

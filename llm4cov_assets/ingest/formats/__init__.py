@@ -34,9 +34,19 @@ def reader(source: str, format: str = "auto") -> tuple[Callable[[], Iterator[Can
     from llm4cov_assets.ingest.formats import archive
     from llm4cov_assets.ingest.formats.detect import detected
 
-    path = Path(source).expanduser()
+    path = _path(source)
     if is_archive(path) and path.is_file():
         return lambda: archive.candidates(source, format), None
     chosen = detected(source) if format == "auto" else format
     module = import_module(f"{__name__}.{MODULES[chosen]}")
     return lambda: module.candidates(source, chosen), module.count(source, chosen)
+
+
+def _path(source: str) -> Path:
+    try:
+        path = Path(source).expanduser()
+        path.exists()
+    except (OSError, RuntimeError) as error:  # a name too long, a folder that may not be entered, nobody's home
+        shown = source if len(source) < 200 else f"{source[:100]}..."
+        raise UserError(f"{shown!r}: cannot be read ({getattr(error, 'strerror', '') or error}); check it") from None
+    return path

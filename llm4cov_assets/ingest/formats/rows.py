@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -314,6 +315,9 @@ def _hub_rows(source: str, wanted: str) -> Iterator[Row]:
 def _streamed(source: str, name: str, config: str | None, split: str | None) -> Iterator[Any]:
     import datasets
 
+    datasets.disable_progress_bars()
+    for library in ("datasets", "huggingface_hub"):  # what they would print is in the error, or nobody's business
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     folder = Path(name).expanduser()
     if folder.is_dir() and any((folder / f).is_file() for f in _SAVED) and any(folder.rglob("*.arrow")):
         found = datasets.load_from_disk(str(folder))
