@@ -23,6 +23,7 @@ from warehouse.frames import POLARS_TYPES
 from warehouse.schema import TABLES
 
 if TYPE_CHECKING:
+    from llm4cov_assets.ingest.records import DesignRecord
     from llm4cov_assets.learning.evaluation import Episode
     from llm4cov_assets.learning.rollout import Step
     from sim.build import Build
@@ -91,6 +92,21 @@ def design_row(
         "specification": design.specification,
         "details": survey_rows(design, analysis, surveyed) if analysis and surveyed else {},
     }
+
+
+def record_row(record: DesignRecord, analysis: Analysis | None) -> dict[str, Any]:
+    """One row of `designs` for a design in its place; see `design_row`."""
+    return design_row(
+        record.design,
+        split=record.split,
+        kind=record.kind,
+        source=record.source,
+        cluster=record.cluster,
+        benchmark=record.benchmark,
+        analysis=analysis,
+        deterministic=record.deterministic,
+        declared_difficulty=record.difficulty,
+    )
 
 
 def design_rows(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
@@ -162,6 +178,7 @@ def design_tables(rows: Iterable[Mapping[str, Any]], designs: Sequence[Design]) 
         "designs": design_rows(found),
         "design_files": file_rows(designs),
         "exclusions": exclusion_rows(designs),
+        "targets": imported_target_rows(designs),
         **{
             table: table_frame(table, (detail for row in found for detail in row.get("details", {}).get(table, ())))
             for table in DETAIL_TABLES

@@ -11,6 +11,7 @@ from llm4cov_assets import rows
 from llm4cov_assets.assets.batches import evaluation_records, is_first_of_version, open_batch
 from llm4cov_assets.assets.work import Outcome, Work
 from llm4cov_assets.ingest.importing import Progress, Rejection
+from llm4cov_assets.ingest.kept import kept_batch
 from llm4cov_assets.ingest.records import DesignRecord
 from llm4cov_assets.ingest.taking import take_in
 from llm4cov_assets.report.plots import histogram, markdown
@@ -40,6 +41,7 @@ def registered_designs(work: Work, simulator: SimulatorResource) -> Outcome:
     tables, found = analysed(work, batch.records)
     rejected = [*batch.rejected, *found]
     tables["rejected_designs"] = _rejected_rows(rejected)
+    tables |= _checked(work, simulator)
     return Outcome(tables, design_metadata(tables["designs"], rejected) | metadata)
 
 
@@ -55,6 +57,21 @@ def _imported(work: Work, simulator: SimulatorResource) -> dict[str, Any]:
     if set(found.batches) <= {work.partition}:
         return {}
     return {"batches": {"markdown": "\n".join(f"- `{batch}`: {n} designs" for batch, n in found.batches.items())}}
+
+
+def _checked(work: Work, simulator: SimulatorResource) -> dict[str, pl.DataFrame]:
+    """Rows of the build check of the designs that came in as this partition; mostly they are in the cache by now."""
+    from llm4cov_assets.ingest.build_check import build_check
+    from llm4cov_assets.ingest.importing import silent
+
+    kept = [d for d in kept_batch(work.store.home, work.partition or "") if d.kind == "imported"]
+    if not kept:
+        return {}
+    parts: list[dict[str, pl.DataFrame]] = []
+    with simulator.open() as running:
+        for _ in build_check(kept, silent, running, parts.append):
+            pass
+    return {name: pl.concat([part[name] for part in parts]) for name in (parts[0] if parts else {})}
 
 
 def evaluation_content(work: Work) -> str:
@@ -76,7 +93,9 @@ def evaluation_designs(work: Work, simulator: Simulator) -> Outcome:
     references = calibrate(
         designs, simulate, simulator.points, budget_sims=work.profile.calibration_sims, seed=work.profile.seed
     )
-    tables |= reference_rows(references, simulator.points, work.profile.config_hash)
+    measured = reference_rows(references, simulator.points, work.profile.config_hash)
+    measured["targets"] = pl.concat([measured["targets"], tables["targets"]])
+    tables |= measured
     tables["rejected_designs"] = _rejected_rows(rejected)
     reached = [r.coverage.overall or 0.0 for r in references]
     metadata = {
@@ -102,18 +121,7 @@ def analysed(work: Work, records: Sequence[DesignRecord]) -> tuple[dict[str, pl.
                 rejected.append(Rejection(r.name, r.source, "does not elaborate", str(error)))
                 continue
             accepted.append(r.design)
-            found.append(
-                rows.design_row(
-                    r.design,
-                    split=r.split,
-                    kind=r.kind,
-                    source=r.source,
-                    cluster=r.cluster,
-                    benchmark=r.benchmark,
-                    analysis=analysis,
-                    deterministic=r.deterministic,
-                )
-            )
+            found.append(rows.record_row(r, analysis))
     return rows.design_tables(found, accepted), rejected
 
 

@@ -92,8 +92,7 @@ def _described(home: Path, design: Design) -> dict[str, pl.DataFrame]:
     record = DesignRecord(design, "adhoc", "imported", design.name, source="command line")
     if not _known(home, design):
         keep(record, home, PARTITION)
-    described = rows.design_row(design, split="adhoc", kind="imported", source=record.source, analysis=analysis)
-    return rows.design_tables([described], [design])
+    return rows.design_tables([rows.record_row(record, analysis)], [design])
 
 
 def _write(home: Path, tables: Mapping[str, pl.DataFrame]) -> None:

@@ -40,16 +40,8 @@ def tables_of(records: Iterable[DesignRecord]) -> dict[str, pl.DataFrame]:
     designs: list[Design] = []
     for r in records:
         designs.append(r.design)
-        found.append(
-            rows.design_row(
-                r.design, split=r.split, kind=r.kind, source=r.source, cluster=r.cluster, benchmark=r.benchmark,
-                analysis=_analysis(r.design), deterministic=r.deterministic,
-            )
-        )  # fmt: skip
-    tables = rows.design_tables(found, designs)
-    if any(d.targets for d in designs):
-        tables["targets"] = rows.imported_target_rows(designs)
-    return tables
+        found.append(rows.record_row(r, _analysis(r.design)))
+    return rows.design_tables(found, designs)
 
 
 def _analysis(design: Design) -> Analysis | None:
