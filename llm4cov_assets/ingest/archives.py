@@ -110,8 +110,11 @@ def unpack(archive: Path, target: Path, limits: Limits = DEFAULT_LIMITS) -> Path
     devices, names that are taken twice (also but for case) and exceeded limits; `encrypted`; `unreadable` for what is
     damaged, cut off or in a format that is not read; `no RTL` when nothing is in it, or other archives alone.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+    except OSError as error:
+        raise _damaged(archive, f"{target.parent}: {error.strerror}") from None
     try:
         partial.chmod(0o755)
         with _opened(archive) as file:
@@ -120,9 +123,10 @@ def unpack(archive: Path, target: Path, limits: Limits = DEFAULT_LIMITS) -> Path
         _refuse_what_holds_nothing(archive, writer)
         (partial / MARKER).write_text(f"{archive.name}\n")
         partial.rename(target)
-    except BaseException:
+    except OSError as error:
+        raise _damaged(archive, f"{target}: {error.strerror}") from None
+    finally:
         shutil.rmtree(partial, ignore_errors=True)
-        raise
     return target / writer.tops.pop() if len(writer.tops) == 1 and writer.only_folder_at_top else target
 
 
@@ -242,7 +246,7 @@ class _Writer:
                               "rename it")  # fmt: skip
         if not parts or parts[0] == "__MACOSX":
             return None
-        if parts == [MARKER]:
+        if parts[0] == MARKER:
             raise self.unsafe(name, "the name is taken", "rename it")
         self._take(name, parts, kind)
         return self._folder.joinpath(*parts)

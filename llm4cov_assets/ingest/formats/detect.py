@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from llm4cov_assets.errors import UserError
+from llm4cov_assets.ingest.formats.listed import LIST_SUFFIXES
 from llm4cov_assets.ingest.formats.rows import FILE_SUFFIXES, HUB, record_files
 from sim.assembly import HEADER_SUFFIXES, SOURCE_SUFFIXES
 from sim.load import OTHER_SUFFIXES, SETTINGS_FILE
@@ -21,7 +22,7 @@ def detected(source: str) -> str:
         return record_format(source)
     if not path.exists():
         raise UserError(f"{source}: no such file or folder")
-    if path.is_file() and path.suffix == ".f":
+    if path.is_file() and path.suffix in LIST_SUFFIXES:
         return "filelist"
     if path.is_file() and path.suffix == ".core":
         return "fusesoc"

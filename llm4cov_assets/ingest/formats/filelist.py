@@ -32,6 +32,7 @@ from llm4cov_assets.ingest.archives import unpacked_root
 from llm4cov_assets.ingest.candidates import Candidate
 from llm4cov_assets.ingest.formats.libraries import Libraries, add_library_modules
 from llm4cov_assets.ingest.formats.listed import (
+    LIST_SUFFIXES,
     NOT_RTL_SUFFIXES,
     Kind,
     Listed,
@@ -89,7 +90,9 @@ def _lists(source: str) -> list[Path]:
     if kind(path) != "folder":
         raise UserError(f"{source}: no such file or folder; name a file list (*.f)")
     try:
-        found = sorted(p for p in path.iterdir() if p.suffix == ".f" and not p.name.startswith(".") and p.is_file())
+        found = sorted(
+            p for p in path.iterdir() if p.suffix in LIST_SUFFIXES and not p.name.startswith(".") and p.is_file()
+        )
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
     if not found:

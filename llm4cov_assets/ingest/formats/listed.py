@@ -17,6 +17,9 @@ from sim.files import open_ordinary
 
 Kind = Literal["file", "folder", "other", "unreadable", ""]
 
+LIST_SUFFIXES = (".f", ".vf", ".vc", ".flist", ".filelist")
+"""Of file lists; edalize, and with it FuseSoC, writes `.vc` for Verilator."""
+
 NOT_RTL_SUFFIXES = {
     ".vhd", ".vhdl", ".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".o", ".a", ".so", ".py", ".tcl", ".do", ".sh", ".mk",
     ".sdc", ".xdc", ".ucf", ".pcf", ".lpf", ".qsf", ".qip", ".xci", ".vlt", ".waiver", ".hex", ".mem", ".mif", ".dat",
