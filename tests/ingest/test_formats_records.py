@@ -273,6 +273,16 @@ def test_a_data_set_on_the_hub_needs_the_network_and_says_so() -> None:
         candidates("hf:nvidia/cvdp-benchmark-dataset:cvdp_agentic@eval", "cvdp")
 
 
+def test_tables_of_cvdp_have_the_paths_of_all_records_in_each_and_only_its_own_count(tmp_path: Path) -> None:
+    other = cvdp("cvdp_copilot_sub_0001", **{"src/sub.sv": rtl("sub", "assign y = a - b;"), "src/adder.sv": None})
+    folder = tmp_path / "set"
+    folder.mkdir()
+    write_lines(folder / "eval.jsonl", [cvdp(), other])
+    by_line, by_table = designs(folder), designs(f"hf:{folder}")
+    assert [[f.path for f in d.sources] for d in by_table] == [["src/adder.sv"], ["src/sub.sv"]]
+    assert [d.design_id for d in by_table] == [d.design_id for d in by_line]
+
+
 def test_code_of_a_data_set_is_never_run(tmp_path: Path) -> None:
     folder = tmp_path / "evil"
     folder.mkdir()
