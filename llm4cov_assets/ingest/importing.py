@@ -158,7 +158,7 @@ class _Judge:
         self._similar = SplitIndex(keep_copies=near == "mark") if split != "inbox" else None
         for i, design in enumerate(mine):
             progress("reading what was imported before", i, len(mine), design.name)
-            if self._similar:
+            if self._similar is not None:
                 self._similar.add(design.name, design.load().design)
 
     def judge(self, candidate: Candidate) -> None:
@@ -229,7 +229,7 @@ class _Judge:
             )
 
     def _nearest(self, design: Design, candidate: Candidate) -> Overlap | None:
-        found = self._similar.add(design.name, design) if self._similar else None
+        found = self._similar.add(design.name, design) if self._similar is not None else None
         if found and found.other == design.name:  # an earlier version of itself
             return None
         if found and self._near == "drop":
