@@ -10,7 +10,7 @@ import polars as pl
 
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.policy.base import Generation, Policy, State
-from llm4cov_assets.policy.scripted import SCRIPTED, ScriptedDirected, scripted
+from llm4cov_assets.policy.scripted import BASELINES, SCRIPTED, ScriptedDirected, scripted
 from llm4cov_assets.profiles import Profile
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Renamed:
 def baseline_names(profile: Profile) -> list[str]:
     """Policies that the stages are measured against. A teacher without limits is listed once, as `teacher`."""
     same = profile.teacher if not profile.teacher_reach else ""
-    return ["untrained", "teacher", *(name for name in SCRIPTED if name != same)]
+    return ["untrained", "teacher", *(name for name in BASELINES if name != same)]
 
 
 def policy_by_name(name: str, profile: Profile, store: Store) -> Policy:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.policy.base import Generation, State
+from llm4cov_assets.policy.handshake import traffic
 from llm4cov_assets.policy.stimulus import (
     RENDER_VERSION,
     Action,
@@ -22,6 +23,7 @@ from llm4cov_assets.policy.stimulus import (
     parse,
     render,
 )
+from llm4cov_assets.policy.traffic import Transfers
 from sim.design import DesignError
 from sim.elaborate import Analysis, Interface, analyse
 from sim.goals import Goal, goals
@@ -112,6 +114,22 @@ class ScriptedRandom(_Scripted):
 
     def segments(self, state: State, analysis: Analysis, rng: Random) -> tuple[Segments, Segments]:
         return (), tuple(_burst(rng, self.cycles) for _ in range(self.bursts))
+
+
+@dataclass(frozen=True)
+class ScriptedHandshake(_Scripted):
+    """Constrained-random stimulus that keeps to the design's handshakes: what is offered holds until it is accepted,
+    what the design offers is accepted more or less readily, and data are partly what the design compares them with.
+    """
+
+    name: ClassVar[str] = "scripted/handshake"
+    runs: int = 4
+    cycles: int = 255
+
+    def segments(self, state: State, analysis: Analysis, rng: Random) -> tuple[Segments, Segments]:
+        known = traffic(state.design, analysis)
+        goal = f"{self.cycles} cycles of random transfers"
+        return (), tuple(Segment(goal, (Transfers(rng.getrandbits(32), self.cycles, known),)) for _ in range(self.runs))
 
 
 @dataclass(frozen=True)
@@ -271,10 +289,14 @@ def _probe(target: _Unknown, interface: Interface, rng: Random) -> Segment:
     return Segment(f"probe {target.label}", tuple(actions))
 
 
-_POLICIES: dict[str, Callable[..., _Scripted]] = {p.name: p for p in (ScriptedReset, ScriptedRandom, ScriptedDirected)}
+_POLICIES: dict[str, Callable[..., _Scripted]] = {
+    p.name: p for p in (ScriptedReset, ScriptedRandom, ScriptedDirected, ScriptedHandshake)
+}
 
 SCRIPTED = tuple(_POLICIES)
 """Names that `scripted` knows."""
+BASELINES = (ScriptedReset.name, ScriptedRandom.name, ScriptedDirected.name)
+"""Those that trained policies are measured against."""
 
 
 def scripted(name: str, **settings: Any) -> _Scripted:

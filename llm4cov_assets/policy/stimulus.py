@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
+from llm4cov_assets.policy import traffic as transfers
 from llm4cov_assets.policy.aim import satisfy
+from llm4cov_assets.policy.traffic import Traffic, Transfers
 from sim.conditions import Constraint
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class Reset:
     cycles: int = 2
 
 
-Action = Drive | Burst | Reset
+Action = Drive | Burst | Reset | Transfers
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,11 @@ class Program:
 
     segments: tuple[Segment, ...]
 
+    @property
+    def traffic(self) -> Traffic | None:
+        """What its transfers know of the design; None without any. Raises ValueError when they do not agree."""
+        return transfers.common(a.traffic for s in self.segments for a in s.actions if isinstance(a, Transfers))
+
 
 @dataclass(frozen=True)
 class _Layout:
@@ -80,30 +87,40 @@ class _Layout:
 
 
 def render(program: Program, design: Design, interface: Interface) -> str:
-    """Return `program` as a complete cocotb 2.1 file for `design`, whose ports `interface` describes."""
+    """Return `program` as a complete cocotb 2.1 file for `design`, whose ports `interface` describes. Raises ValueError
+    for transfers of several interfaces."""
     return _render(program, _layout(design, interface))
 
 
 def parse(text: str) -> Program | None:
     """Return the program of a file that `render` made; None for any other file, even one edited a little."""
-    layout = _read_layout(text)
+    constants = _read_constants(text)
+    layout = _read_layout(constants)
     if layout is None:
         return None
     _, _, body = text.partition(_BODY)
-    program = _read_program(body.removesuffix(_FOOT))
+    program = _read_program(body.removesuffix(_FOOT), transfers.read_tables(constants))
     return program if program is not None and _render(program, layout) == text else None
 
 
 def combine(texts: Sequence[str]) -> str | None:
     """Return one file with the segments of all `texts` that `render` made for the same ports as the first such file.
 
-    Repeated segments are left out, as are other files; None when `render` made none of them.
+    Repeated segments are left out, as are other files, also those with transfers that do not fit the first such file;
+    None when `render` made none of them.
     """
-    found = [(layout, program) for text in texts if (layout := _read_layout(text)) and (program := parse(text))]
+    found = [
+        (layout, program)
+        for text in texts
+        if (layout := _read_layout(_read_constants(text))) and (program := parse(text))
+    ]
     if not found:
         return None
     layout = found[0][0]
-    segments = dict.fromkeys(s for other, program in found if other == layout for s in program.segments)
+    known = next((p.traffic for other, p in found if other == layout and p.traffic), None)
+    segments = dict.fromkeys(
+        s for other, p in found if other == layout and p.traffic in (None, known) for s in p.segments
+    )
     return _render(Program(tuple(segments)), layout)
 
 
@@ -212,7 +229,7 @@ class Bench:
                 if rng.random() * pace < 1:
                     self.put(name, draw(rng, width, ones))
             await {tick}
-
+{traffic}
 
 '''
 
@@ -254,7 +271,7 @@ def _render(program: Program, layout: _Layout) -> str:
     for segment in program.segments:
         lines += ["", f"    # goal: {' '.join(segment.goal.split())}", "    await bench.restart()"]
         lines += [f"    await bench.{_call(action, widths)}" for action in segment.actions]
-    return _head(layout) + _BODY + "\n".join([*lines, ""]) + _FOOT
+    return _head(layout, program.traffic) + _BODY + "\n".join([*lines, ""]) + _FOOT
 
 
 def _call(action: Action, widths: dict[str, int]) -> str:
@@ -266,6 +283,8 @@ def _call(action: Action, widths: dict[str, int]) -> str:
             return f"burst(seed={seed}, cycles={cycles})"
         case Reset(cycles):
             return f"reset(cycles={cycles})"
+        case Transfers(seed, cycles):
+            return f"transfers(seed={seed}, cycles={cycles})"
 
 
 def _number(value: int, width: int) -> str:
@@ -285,8 +304,9 @@ def _table(name: str, entries: Sequence[tuple[str, int]], comment: str) -> str:
     )
 
 
-def _head(layout: _Layout) -> str:
+def _head(layout: _Layout, traffic: Traffic | None) -> str:
     names = [name for name, _ in (*layout.inputs, *layout.resets, *layout.clocks)]
+    names += [offer.ready for offer in traffic.offers] if traffic else []
     escaped = not all(name.replace("$", "_").isidentifier() for name in names)
     path = "path(name)" if escaped else "name"
     constants = _table("INPUTS", layout.inputs, "port: width in bits")
@@ -295,23 +315,30 @@ def _head(layout: _Layout) -> str:
         constants += f"ARRAYS = [{', '.join(_quote(name) for name in layout.arrays)}]  # unpacked arrays\n"
     if layout.clocks:
         constants += _table("CLOCKS", layout.clocks, "port: period in ns, the main clock first")
+    constants += transfers.tables(traffic) if traffic else ""
     arrays = "from cocotb.handle import ArrayObject\n" if layout.arrays else ""
     timing = _CLOCKED if layout.clocks else _SETTLED
+    offers = bool(traffic and traffic.offers)
+    imports = timing.imports.replace(
+        "import RisingEdge", "import FallingEdge, RisingEdge" if offers else "import RisingEdge"
+    )
+    method = transfers.METHOD.replace("{accept}", transfers.ACCEPT if offers else "").replace("{tick}", timing.tick)
     return _HEAD.format(
         title=_quote(f"{layout.name} (top module {layout.top})")[1:-1],
         name=_quote(layout.name),
         top=_quote(layout.top),
         timing=timing.sentence.format(main=layout.clocks[0][0] if layout.clocks else ""),
-        imports=timing.imports.format(arrays=arrays),
+        imports=imports.format(arrays=arrays),
         constants=constants,
-        functions=(_PATH if escaped else "") + (_WRITE if layout.arrays else ""),
+        functions=(_PATH if escaped else "") + (_WRITE if layout.arrays else "") + (transfers.PICK if traffic else ""),
         path=path,
-        start=timing.start.format(path=path),
+        start=(timing.start + (transfers.ANSWERS if offers else "")).format(path=path),
         put="write(self.ports[name], value, INPUTS.get(name, 1))"
         if layout.arrays
         else "self.ports[name].value = value",
         wait=timing.wait,
         tick=timing.tick,
+        traffic=method if traffic else "",
     )
 
 
@@ -362,18 +389,23 @@ _SETTLED = _Timing(
 )
 
 
-def _read_layout(text: str) -> _Layout | None:
-    """The layout named by the constants of a file, None when they are not as `render` writes them."""
+def _read_constants(text: str) -> dict[str, object]:
+    """The constants of a file that `render` may have made; none of any other."""
     head, found, _ = text.partition(_BODY)
     if not found or not head.startswith('"""Stimulus for the design '):
-        return None
+        return {}
     constants: dict[str, object] = {}
     try:
         for node in ast.parse(head).body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 constants[node.targets[0].id] = ast.literal_eval(node.value)
     except (SyntaxError, ValueError):
-        return None
+        return {}
+    return constants
+
+
+def _read_layout(constants: Mapping[str, object]) -> _Layout | None:
+    """The layout named by the constants of a file, None when they are not as `render` writes them."""
     match constants:
         case {"DESIGN": str(name), "TOP": str(top), "INPUTS": dict(inputs), "RESETS": dict(resets)}:
             clocks, arrays = constants.get("CLOCKS", {}), constants.get("ARRAYS", [])
@@ -387,10 +419,11 @@ def _read_layout(text: str) -> _Layout | None:
 
 _RESET_CALL = re.compile(r"reset\(cycles=(\d+)\)")
 _BURST_CALL = re.compile(r"burst\(seed=(\d+), cycles=(\d+)\)")
+_TRANSFERS_CALL = re.compile(r"transfers\(seed=(\d+), cycles=(\d+)\)")
 _DRIVE_CALL = re.compile(r"drive\((\{.*\})(?:, cycles=(\d+))?\)")
 
 
-def _read_program(body: str) -> Program | None:
+def _read_program(body: str, traffic: Traffic | None) -> Program | None:
     segments: list[Segment] = []
     goal, actions = "", None
     for line in body.splitlines():
@@ -403,7 +436,7 @@ def _read_program(body: str) -> Program | None:
         elif line == "    await bench.restart()":
             actions = []
         elif line.startswith("    await bench.") and actions is not None:
-            action = _read_call(line.removeprefix("    await bench."))
+            action = _read_call(line.removeprefix("    await bench."), traffic)
             if action is None:
                 return None
             actions.append(action)
@@ -414,7 +447,7 @@ def _read_program(body: str) -> Program | None:
     return Program(tuple(segments))
 
 
-def _read_call(call: str) -> Action | None:
+def _read_call(call: str, traffic: Traffic | None) -> Action | None:
     if m := _DRIVE_CALL.fullmatch(call):
         try:
             values = ast.literal_eval(m[1])
@@ -425,4 +458,6 @@ def _read_call(call: str) -> Action | None:
         return Burst(int(m[1]), int(m[2]))
     if m := _RESET_CALL.fullmatch(call):
         return Reset(int(m[1]))
+    if traffic and (m := _TRANSFERS_CALL.fullmatch(call)):
+        return Transfers(int(m[1]), int(m[2]), traffic)
     return None
