@@ -36,9 +36,15 @@ def canonical_tokens(text: str, top: str = "") -> list[str]:
     return ["TOP" if t == top or t == f"\\{top}" else t for t in tokens] if top else tokens
 
 
+def canonical_file(text: str, top: str = "") -> str:
+    """Identity of a file's RTL apart from comments, white space, line endings and the name of the design's top module;
+    empty when it has none."""
+    tokens = canonical_tokens(text, top)
+    return content_id(tokens) if tokens else ""
+
+
 def canonical_content(design: Design) -> str:
     """Identity of the RTL apart from comments, white space, line endings, the name of the top module, and the names
     and order of the files. Macros and parameters that are set from outside count."""
-    texts = (canonical_tokens(f.text, design.top) for f in (*design.sources, *design.includes))
-    files = sorted({content_id(tokens) for tokens in texts if tokens})
-    return content_id("canonical", files, sorted(design.defines), sorted(design.parameters))
+    files = {canonical_file(f.text, design.top) for f in (*design.sources, *design.includes)}
+    return content_id("canonical", sorted(files - {""}), sorted(design.defines), sorted(design.parameters))

@@ -1,14 +1,16 @@
 """Which designs are copies of which, between splits and inside one: exactly, though not every pair is compared.
 
 Two designs are as alike as the two files of theirs that are most alike by ROUGE-L of whitespace tokens (the measure of
-LLM4Cov, arXiv 2602.16953). ingest/token_index.py says how such files are found.
+LLM4Cov, arXiv 2602.16953). ingest/token_index.py says how such files are found. Files that are equal but for comments
+and layout are as alike as can be, though ROUGE-L, which sees layout, may be small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from llm4cov_assets.ingest.canonical import canonical_file
 from llm4cov_assets.ingest.similarity import jaccard, shingles
 from llm4cov_assets.ingest.token_index import Match, TokenIndex, TokenList, Work
 from sim.design import Design, SourceFile
@@ -16,15 +18,16 @@ from sim.design import Design, SourceFile
 SIMILAR = 0.5
 """ROUGE-L from which a training design counts as a copy of an evaluation design."""
 
-BETWEEN, INSIDE = 2 * 10**11, 10**10
-"""Pairs of tokens that are compared for one design at most, between splits (about 10 s) and inside one (half a second).
-A design of 300 tokens among 87,000 takes some 10**7."""
+BETWEEN, INSIDE = 5 * 10**10, 10**10
+"""Pairs of tokens that are compared for one design at most, between splits (about 10 s) and inside one (2 s). A design
+of 300 tokens among 87,000 takes some 10**7."""
 
 
 @dataclass(frozen=True)
 class Overlap:
     """How much of `design` is also in `other`, from 0 to 1, by the most alike of their files. Where files are too long
-    to compare, `exact` is false and `share` is what it can be at most."""
+    to compare, `exact` is false and `share` is what it can be at most. `identical` files differ in comments and layout
+    only (see ingest/canonical.py); that is a `share` of 1."""
 
     design: str
     other: str
@@ -32,6 +35,7 @@ class Overlap:
     file: str = ""
     other_file: str = ""
     exact: bool = True
+    identical: bool = False
 
 
 class EvaluationIndex:
@@ -41,12 +45,12 @@ class EvaluationIndex:
     def __init__(self, designs: Iterable[Design]) -> None:
         self._index = _FileIndex(BETWEEN)
         for design in designs:
-            self._index.add(design.name, _files((*design.sources, *design.includes)))
+            self._index.add(design.name, _files(design, (*design.sources, *design.includes)))
 
     def nearest(self, design: Design, least: float = SIMILAR) -> Overlap | None:
         """The evaluation design that `design` resembles most, if by at least `least` (from 0 to 1). Where files are too
         long to compare, that they may be so much alike is enough."""
-        return self._index.nearest(design.name, _files((*design.sources, *design.includes)), least)
+        return self._index.nearest(design.name, _files(design, (*design.sources, *design.includes)), least)
 
 
 class SplitIndex:
@@ -66,11 +70,19 @@ class SplitIndex:
 
     def add(self, name: str, design: Design) -> Overlap | None:
         """Take `design` in under `name`; return the earlier design that it resembles most, if any."""
-        files = _files(design.sources)
+        files = _files(design, design.sources)
         found = self._index.nearest(name, files, self._least)
         if found is None or self._keep_copies:
             self._index.add(name, files)
         return found
+
+
+@dataclass(frozen=True)
+class _File:
+    path: str
+    tokens: TokenList
+    content: str
+    """Canonical content; empty if the file says nothing."""
 
 
 class _FileIndex:
@@ -79,35 +91,45 @@ class _FileIndex:
     def __init__(self, work: int) -> None:
         self._tokens = TokenIndex()
         self._places: list[tuple[str, str]] = []
+        self._contents: dict[str, tuple[str, str]] = {}
         self._work = work
 
     def __len__(self) -> int:
         return len(self._tokens)
 
-    def add(self, name: str, files: Mapping[str, TokenList]) -> None:
-        for path, tokens in files.items():
-            if self._tokens.add(tokens) == len(self._places):
-                self._places.append((name, path))
+    def add(self, name: str, files: Iterable[_File]) -> None:
+        for file in files:
+            place = (name, file.path)
+            if file.content:
+                self._contents.setdefault(file.content, place)
+            if self._tokens.add(file.tokens) == len(self._places):
+                self._places.append(place)
 
-    def nearest(self, name: str, files: Mapping[str, TokenList], least: float) -> Overlap | None:
+    def nearest(self, name: str, files: Sequence[_File], least: float) -> Overlap | None:
+        for file in files:
+            if file.content in self._contents:
+                other, other_file = self._contents[file.content]
+                return Overlap(name, other, 1.0, file.path, other_file, identical=True)
         best: Match | None = None
-        file = ""
+        best_file = ""
         work = Work(self._work)
-        for path, tokens in files.items():
-            found = self._tokens.nearest(tokens, least, work, best.share if best and best.exact else 0.0)
+        for file in files:
+            found = self._tokens.nearest(file.tokens, least, work, best.share if best and best.exact else 0.0)
             if found and (best is None or (found.exact, found.share) > (best.exact, best.share)):
-                best, file = found, path
+                best, best_file = found, file.path
         if best is None:
             return None
         other, other_file = self._places[best.place]
-        return Overlap(name, other, best.share, file, other_file, best.exact)
+        return Overlap(name, other, best.share, best_file, other_file, best.exact)
 
 
-def _files(files: Iterable[SourceFile]) -> dict[str, TokenList]:
-    """The files that say something by their paths, equal ones once."""
-    paths = {file.content: file.path for file in files}
-    found = {path: TokenList(content.decode(errors="replace")) for content, path in paths.items()}
-    return {path: tokens for path, tokens in found.items() if len(tokens)}
+def _files(design: Design, files: Iterable[SourceFile]) -> list[_File]:
+    """The files that say something, equal ones once."""
+    found = (
+        _File(path, TokenList(text := content.decode(errors="replace")), canonical_file(text, design.top))
+        for content, path in {file.content: file.path for file in files}.items()
+    )
+    return [file for file in found if len(file.tokens)]
 
 
 def overlaps(designs: Sequence[Design], others: Sequence[Design], least: float = SIMILAR) -> list[Overlap]:

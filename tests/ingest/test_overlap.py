@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm4cov_assets.ingest import overlap, token_index
-from llm4cov_assets.ingest.canonical import canonical_content
+from llm4cov_assets.ingest.canonical import canonical_content, canonical_tokens
 from llm4cov_assets.ingest.overlap import EvaluationIndex, SplitIndex
 from llm4cov_assets.ingest.registry import corpus_designs
 from llm4cov_assets.ingest.similarity import f1, least_common, rouge_l
@@ -99,10 +99,14 @@ def test_what_the_index_finds_among_real_texts_is_what_comparing_all_finds(monke
     designs = [population.design(i) for i in range(300)]
     numbers: dict[str, int] = {}  # compared faster than words
     tokens = [[numbers.setdefault(t, len(numbers)) for t in d.sources[0].text.split()] for d in designs]
+    contents = [canonical_content(d) for d in designs]
     index = SplitIndex()
     n_found = 0
     for i, one in enumerate(designs):
         found = index.add(one.name, one)
+        if tokens[i] and contents[i] in contents[:i]:
+            assert found and found.identical
+            continue
         truth = max((rouge_l(tokens[i], earlier) for earlier in tokens[:i]), default=0.0)
         assert (found.share if found else None) == (truth if truth >= 0.5 else None), one.name
         n_found += found is not None
@@ -169,18 +173,27 @@ def test_files_that_are_too_long_to_compare_are_never_called_different(monkeypat
 
 def test_hostile_files_take_no_room() -> None:
     index = SplitIndex()
-    million = " ".join(f"t{i}" for i in range(1_000_000))
+    huge = " ".join(f"t{i}" for i in range(400_000))
     files = [
         design("empty", ""), design("none"), design("binary", "\x00\xff\ud7ff" * 5000), design("line", "x" * 5_000_000),
-        design("million", million), design("reverse", million[1_000_000::-1]),
+        design("huge", huge), design("reverse", huge[1_000_000::-1]),
     ]  # fmt: skip
     assert [index.add(d.name, d) for d in files] == [None] * len(files)
-    again = index.add("again", design("again", million))
-    assert again and (again.other, again.share) == ("million", 1.0)
+    again = index.add("again", design("again", huge))
+    assert again and (again.other, again.share) == ("huge", 1.0)
     same = design("same", *["always @* a = b;"] * 10_000)
     assert index.add("same", same) is None
     assert all(index.add(f"same{i}", same) for i in range(100))
     assert len(index) == 5, "equal texts are kept once, empty ones not at all"
+
+
+def test_a_copy_in_another_layout_is_found_though_no_token_is_the_same() -> None:
+    [alu] = [d for d in corpus_designs() if d.name == "alu"]
+    spread = " /* - */ ".join(canonical_tokens(alu.sources[0].text.replace("alu", "unit")))
+    copy = design("copy", "module other; endmodule", spread, top="unit")
+    assert rouge_l(spread.split(), alu.sources[0].text.split()) < 0.5
+    found = EvaluationIndex([alu]).nearest(copy)
+    assert found and found.identical and (found.other, found.share, found.file) == ("alu", 1.0, "f1.v")
 
 
 def test_layout_comments_and_names_of_top_and_files_are_no_content() -> None:
