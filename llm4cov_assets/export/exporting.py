@@ -1,0 +1,213 @@
+"""From the warehouse to a folder: check, count, write, describe."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+
+from llm4cov_assets.export import card, provenance
+from llm4cov_assets.export.datasets import Row, Shape, Source
+from llm4cov_assets.export.guard import refuse_evaluation
+from llm4cov_assets.export.selection import Selection, Validation
+from llm4cov_assets.export.writing import Shards, file_sha256, new_folder
+from sim.identity import canonical, sha256
+
+Format = Literal["hf", "jsonl", "parquet"]
+"""`hf` and `jsonl` write every shape, `parquet` the first one only."""
+
+_BATCH = 1000  # rows that DuckDB hands over at a time
+_MEMORY = "1GB"  # for the database; what does not fit goes to disk
+
+Progress = Callable[[int, int], None]
+"""Called with (rows written, rows in all)."""
+
+
+@dataclass
+class Exported:
+    """What was written, or would be: `description` is the content of `export.json`."""
+
+    rows: int
+    description: dict[str, Any]
+    files: list[dict[str, Any]] = field(default_factory=list)
+
+
+def export(
+    connection: duckdb.DuckDBPyConnection,
+    source: Source,
+    selection: Selection,
+    target: Path,
+    *,
+    fmt: Format,
+    validation: float = 0.0,
+    points: tuple[tuple[str, dict[str, Any]], Shape] | None = None,
+    dry_run: bool = False,
+    progress: Progress = lambda done, total: None,
+) -> Exported:
+    """Write the rows of `source` to the new folder `target`, with README.md and export.json beside them.
+
+    `validation` is the share of the rows that whole clusters are held out for. `points` is written as a data set of
+    its own. With `dry_run`, or when there are no rows, nothing is written. UserError when rows come from evaluation
+    designs, and when `target` is taken or cannot be written.
+    """
+    connection.execute(f"set memory_limit = '{_MEMORY}'")
+    if source.training:
+        refuse_evaluation(connection, *source.chosen)
+    counts = _counts(connection, source)
+    total = sum(count["rows"] for count in counts)
+    held_out = _validation(connection, source, validation)
+    description = {
+        "kind": source.kind,
+        "title": source.title,
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "format": fmt,
+        "filters": selection.as_json(),
+        "settings": dict(source.settings),
+        "training_data": source.training,
+        "rows": total,
+        "counts": counts,
+        "validation": {"share": validation, "clusters": sorted(held_out.clusters)},
+        **provenance.describe(connection, source, selection),
+    }
+    if dry_run or not total:
+        return Exported(total, description)
+    with new_folder(target) as folder:
+        trained = _Trained()
+
+        def counted() -> Iterator[Row]:
+            for number, row in enumerate(_rows(connection, source.sql), 1):
+                trained.add(row)
+                yield source.prepare(row)
+                if number % _BATCH == 0 or number == total:
+                    progress(number, total)
+
+        shapes = source.shapes[:1] if fmt == "parquet" else source.shapes
+        ending = "jsonl" if fmt == "jsonl" else "parquet"
+        files = _write(folder, counted(), shapes, ending, held_out)
+        shown = [(shape, held_out.splits) for shape in shapes]
+        if points is not None:
+            files += _write(folder, _rows(connection, points[0]), (points[1],), ending, Validation())
+            shown.append((points[1], ("train",)))
+        if source.kind == "sft" and "example_id" in source.shapes[0].columns:
+            description["trained"] = provenance.trained(connection, trained.hashes())
+        description["files"] = _described(folder, files)
+        description["splits"] = _splits(files, source.shapes[0].name)
+        (folder / "README.md").write_text(card.card(source, description, shown, ending), encoding="utf-8")
+        readme = folder / "README.md"
+        described = {"path": "README.md", "bytes": readme.stat().st_size, "sha256": file_sha256(readme)}
+        (folder / "export.json").write_bytes(card.as_json(description | {"card": described}))
+    return Exported(total, description, description["files"])
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, query: tuple[str, dict[str, Any]]) -> Iterator[Row]:
+    """The rows of a query, a batch at a time."""
+    for batch in connection.execute(*query).to_arrow_reader(_BATCH):
+        yield from batch.to_pylist()
+
+
+def _counts(connection: duckdb.DuckDBPyConnection, source: Source) -> list[dict[str, Any]]:
+    group = ", ".join(source.group)
+    gain = "margin" if source.kind == "preferences" else "gain"
+    names = (*source.group, "rows", "designs", f"mean_{gain}")
+    found = connection.execute(
+        f"select {group}, count(*), count(distinct design_id), avg({gain}) from ({source.sql[0]}) group by {group}"
+        f" order by {group}",
+        source.sql[1],
+    ).fetchall()
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def _validation(connection: duckdb.DuckDBPyConnection, source: Source, share: float) -> Validation:
+    """Clusters in the order of a hash of their name, until they have `share` of the rows; never all of them."""
+    if share <= 0:
+        return Validation()
+    rows: Counter[str] = Counter(
+        dict(
+            connection.execute(f"select cluster, count(*) from ({source.sql[0]}) group by 1", source.sql[1]).fetchall()
+        )
+    )
+    chosen: set[str] = set()
+    for cluster in sorted(rows, key=lambda name: sha256(["validation", name]))[:-1]:
+        if sum(rows[c] for c in chosen) >= share * rows.total():
+            break
+        chosen.add(cluster)
+    return Validation(frozenset(chosen))
+
+
+def _write(
+    folder: Path, rows: Iterator[Row], shapes: tuple[Shape, ...], ending: str, validation: Validation
+) -> list[tuple[Path, int]]:
+    writers: dict[tuple[str, str], Shards] = {}
+    for row in rows:
+        split = validation.split(row.get("cluster", ""))
+        for shape in shapes:
+            made = shape.row(row)
+            if (shape.name, split) not in writers:
+                writers[shape.name, split] = Shards(folder / shape.name, split, shape.schema, ending)
+            writers[shape.name, split].add(made, _size(made))
+    for writer in writers.values():
+        writer.close()
+    return [file for key in sorted(writers) for file in writers[key].files]
+
+
+def _size(row: Row) -> int:
+    """About how many bytes a row takes in memory: its texts."""
+    total = 200
+    for value in row.values():
+        if isinstance(value, (str, bytes)):
+            total += len(value)
+        elif isinstance(value, list):
+            total += sum(len(part["content"]) for part in value)
+    return total
+
+
+def _described(folder: Path, files: list[tuple[Path, int]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "path": str(path.relative_to(folder)),
+            "rows": rows,
+            "bytes": path.stat().st_size,
+            "sha256": file_sha256(path),
+        }
+        for path, rows in files
+    ]
+
+
+def _splits(files: list[tuple[Path, int]], shape: str) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for path, rows in files:
+        if path.parent.name == shape:
+            found[path.name.partition("-")[0]] += rows
+    return dict(found)
+
+
+class _Trained:
+    """Hashes over prompts and completions by configuration and stage, as checkpoints have them (`data_hash`)."""
+
+    def __init__(self) -> None:
+        self._digests: dict[tuple[str, int], Any] = {}
+
+    def add(self, row: Row) -> None:
+        """Take the next row; rows come in the order in which stages train on them."""
+        if "completion" not in row:
+            return
+        import hashlib
+
+        key = (row["config_hash"], row["stage"])
+        first = key not in self._digests
+        digest = self._digests.setdefault(key, hashlib.sha256(b"["))
+        digest.update((b"" if first else b",") + canonical([row["prompt"], row["completion"]]))
+
+    def hashes(self) -> dict[tuple[str, int], str]:
+        """The hash of each configuration and stage."""
+        found = {}
+        for key, digest in self._digests.items():
+            whole = digest.copy()
+            whole.update(b"]")
+            found[key] = whole.hexdigest()
+        return found
