@@ -6,6 +6,7 @@ import gzip
 import json
 import logging
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -284,8 +285,7 @@ def _no_constant(name: str) -> NoReturn:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        twice = next(name for name, number in Counter(name for name, _ in pairs).items() if number > 1)
         raise _Fault(f"the key {ascii(twice)[:60]} occurs twice in one object; keep one")
     return found
 
