@@ -12,11 +12,20 @@ from statistics import median
 from llm4cov_assets.ingest.calibration import SHARE
 from llm4cov_assets.ingest.generator import FAMILIES, HELD_OUT
 from llm4cov_assets.ingest.overlap import SIMILAR, Overlap, overlaps, rouge_overlaps
-from llm4cov_assets.ingest.records import HAND_WRITTEN, HELD_OUT_FAMILIES, SEEN_FAMILIES, DesignRecord
-from llm4cov_assets.ingest.registry import evaluation_set, training_set
+from llm4cov_assets.ingest.records import (
+    HAND_WRITTEN,
+    HAND_WRITTEN_FRESH,
+    HELD_OUT_FAMILIES,
+    SEEN_FAMILIES,
+    DesignRecord,
+)
+from llm4cov_assets.ingest.reference import Reference, reference
+from llm4cov_assets.ingest.registry import evaluation_set, fresh_records, training_set
 from llm4cov_assets.ingest.similarity import RUN
 from llm4cov_assets.profiles import Profile, profile
 from sim.elaborate import Analysis, analyse
+from sim.simulation import METRICS
+from sim.survey import EASY, HARD, UNLIKELY_BITS, survey
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "data-card.md"
 
@@ -37,16 +46,19 @@ ORIGIN = """\
 ## How they came about
 
 - **Hand-written** designs (`llm4cov_assets/corpus`) were written for this project, each with a specification of a few
-  lines, in the style of textbook and peripheral blocks. Nothing was copied from other collections.
+  lines up to a page, in the style of textbook and peripheral blocks. Nothing was copied from other collections. Those
+  of the *development* collection came first. The *fresh* ones came when all settings had been chosen, and their authors
+  looked at nothing but whether they are clean, hard for random stimulus, and within reach.
 - **Generated** designs come from the families of a seeded generator (`llm4cov_assets/ingest/generator.py`). A family
   draws names, widths, constants, depths, order of ports and the kind of reset; it writes RTL and nothing else. A draw
   whose RTL, names of modules and comments apart, was there before is drawn again. The same (family, seed, number) is
   the same design everywhere: `llm4cov designs show lock_0_003`.
 - What must happen for a branch to be taken is known from neither: elaboration derives it, as for any other design.
 
-`tests/ingest` proves with Verilator that all are lint-clean (`-Wall`), that 200 cycles of constrained-random stimulus
-leave line or branch points uncovered in every hand-written design with each of five seeds (in the generated families:
-mostly), and that no line or branch point of a hand-written design is out of reach.
+`tests/ingest` and, for all designs, `script/soak corpus` prove with Verilator that all are lint-clean (`-Wall`), that
+200 cycles of constrained-random stimulus leave line or branch points uncovered in every hand-written design with each
+of five seeds (in the generated families: mostly), and that no line or branch point of a hand-written design is out of
+reach but for those that are marked as such, with the reason.
 """
 
 TARGETS = """\
@@ -57,6 +69,20 @@ same simulator and version. The campaign has {sims} simulations a design: a quar
 directed drafts, the rest directed repairs of the best state so far (`llm4cov designs calibrate`). These are no sign-off
 targets: a campaign that misses something lowers the bar for it. Targets that an imported design brings along hold for
 another simulator; they are kept beside and never applied.
+
+Bundled designs carry targets of their own, from a longer campaign of the same kind, in the `reference.toml` beside them
+(`python -m llm4cov_assets.ingest.reference`). Evaluation keeps to the short campaign of the profile. *Left* are the
+points that the long campaign did not reach and that nobody has shown to be unreachable; *unreachable* are those for
+which `reference.toml` says why no stimulus reaches them. Coverage and targets count both as points.
+"""
+
+COLLECTIONS = """\
+- **development**: the evaluation designs of all profiles (`{development}`). Settings of training and of policies were
+  chosen by looking at results on them.
+- **fresh**: no profile evaluates on them (`{fresh}`), and no setting was chosen by them. They are for
+  confirming what was found on the others: look at them once, with what was chosen, and say so. Once results on them
+  have led to a setting, they belong to the development collection. Everything else knows them like the others:
+  `llm4cov designs list`, `sim`, `close`, and the check that nothing to train on resembles them.
 """
 
 LIMITS = """\
@@ -112,6 +138,15 @@ class _Entry:
         return sum(b.steps is not None for b in self.analysis.branches)
 
     @property
+    def difficulty(self) -> str:
+        found = survey(self.record.design)
+        return f"{found.difficulty:.2f}, {found.difficulty_label}"
+
+    @property
+    def reference(self) -> Reference:
+        return reference(self.record.name)
+
+    @property
     def about(self) -> str:
         """The comment that the file of the top module begins with."""
         top = next(f.text for f in self.record.design.sources if Path(f.path).stem == self.record.design.top)
@@ -122,17 +157,19 @@ def page(settings: Profile | None = None) -> str:
     """The whole page as Markdown, for the default profile or another one. Elaborates every design; simulates none."""
     settings = settings or profile("demo")
     training, evaluation = ([_entry(r) for r in found] for found in (training_set(settings), evaluation_set(settings)))
+    fresh = [_entry(r) for r in fresh_records()]
     written = [e for e in evaluation if e.record.benchmark == HAND_WRITTEN]
     generated = [*training, *(e for e in evaluation if e.record.benchmark != HAND_WRITTEN)]
     sections = [
         INTRODUCTION,
-        _splits(training, evaluation),
+        _splits(training, evaluation, fresh),
         ORIGIN,
-        _hand_written(written),
+        _hand_written(written, fresh),
         _families(training, evaluation),
-        _between(training, evaluation),
+        _between(training, [*evaluation, *fresh]),
         TARGETS.format(share=SHARE, sims=settings.calibration_sims),
-        _limits(generated, written),
+        _targets([*written, *fresh]),
+        _limits(generated, [*written, *fresh]),
     ]
     return "\n".join(section.rstrip() + "\n" for section in sections)
 
@@ -141,7 +178,7 @@ def _entry(record: DesignRecord) -> _Entry:
     return _Entry(record, analyse(record.design))
 
 
-def _splits(training: Sequence[_Entry], evaluation: Sequence[_Entry]) -> str:
+def _splits(training: Sequence[_Entry], evaluation: Sequence[_Entry], fresh: Sequence[_Entry]) -> str:
     rows = [("training", "generated, families that training knows", training)]
     rows += [
         (f"evaluation, `{kind}`", what, [e for e in evaluation if e.record.benchmark == kind])
@@ -151,6 +188,7 @@ def _splits(training: Sequence[_Entry], evaluation: Sequence[_Entry]) -> str:
             (HELD_OUT_FAMILIES, "generated, families that training never sees"),
         )
     ]
+    rows.append((f"evaluation, `{HAND_WRITTEN_FRESH}`", "hand-written, in no profile, for confirming", fresh))
     text = """\
 ## Splits and clusters
 
@@ -166,32 +204,53 @@ are the same for every seed of a profile; training designs are drawn anew with i
     return "\n".join([text, *_table(("split", "designs are", "designs", "clusters", "lines"), table), "", end])
 
 
-def _hand_written(written: Sequence[_Entry]) -> str:
-    rows = []
-    for e in written:
-        interface = e.analysis.interface
-        bits = [sum(p.width for p in side) for side in (interface.inputs, interface.outputs)]
-        rows.append(
-            (
-                f"[{e.record.name}](../llm4cov_assets/corpus/{e.record.name})",
-                e.about,
-                len(e.record.design.sources),
-                e.lines,
-                f"{len(interface.ports)} ({bits[0]} in, {bits[1]} out)",
-                len(interface.clocks),
-                _reset(e),
-                e.branches,
-                _known([e]),
-            )
-        )
-    heads = ("design", "what it is", "files", "lines", "ports (bits)", "clocks", "reset", "branches", "path known")
-    text = """\
+def _hand_written(written: Sequence[_Entry], fresh: Sequence[_Entry]) -> str:
+    heads = (
+        "design", "what it is", "files", "lines", "ports (bits)", "clocks", "reset", "branches", "path known",
+        "difficulty",
+    )  # fmt: skip
+    text = f"""\
 ## Hand-written designs
 
 Branches are those that elaboration finds, in all instances; *path known* is the share of them for which it derives the
-inputs that lead there from reset.
-"""
-    return "\n".join([text, *_table(heads, rows)])
+inputs that lead there from reset. *Difficulty* is the share of the branches that random stimulus is unlikely to
+reach, as the way there fixes more than {UNLIKELY_BITS} bits of the inputs or is unknown: easy below {EASY:g}, hard
+above {HARD:g}.
+
+{COLLECTIONS.format(development=HAND_WRITTEN, fresh=HAND_WRITTEN_FRESH).rstrip()}"""
+    tables = []
+    for name, entries in (("development", written), ("fresh", fresh)):
+        tables += [f"\n### The {name} collection\n", *_table(heads, map(_described, entries))]
+    return "\n".join([text, *tables])
+
+
+def _described(e: _Entry) -> tuple[object, ...]:
+    interface = e.analysis.interface
+    bits = [sum(p.width for p in side) for side in (interface.inputs, interface.outputs)]
+    return (
+        f"[{e.record.name}](../llm4cov_assets/corpus/{e.record.name})",
+        e.about,
+        len(e.record.design.sources),
+        e.lines,
+        f"{len(interface.ports)} ({bits[0]} in, {bits[1]} out)",
+        len(interface.clocks),
+        _reset(e),
+        e.branches,
+        _known([e]),
+        e.difficulty,
+    )
+
+
+def _targets(written: Sequence[_Entry]) -> str:
+    heads = ("design", "simulator", "simulations", "overall", *METRICS, "left", "unreachable")
+    rows = []
+    for e in written:
+        for found in e.reference.targets:
+            shares = [f"{found.targets[m]:.3f}" if m in found.targets else "" for m in ("overall", *METRICS)]
+            left = sum(found.left.values())
+            row = (e.record.name, found.simulator, found.simulations, *shares, left, found.unreachable)
+            rows.append(row)
+    return "\n".join(_table(heads, rows))
 
 
 def _families(training: Sequence[_Entry], evaluation: Sequence[_Entry]) -> str:
@@ -222,7 +281,7 @@ def _between(training: Sequence[_Entry], evaluation: Sequence[_Entry]) -> str:
     """How alike the training designs and each kind of evaluation design are."""
     mine = [e.record.design for e in training]
     rows = []
-    for kind in (HAND_WRITTEN, HELD_OUT_FAMILIES, SEEN_FAMILIES):
+    for kind in (HAND_WRITTEN, HAND_WRITTEN_FRESH, HELD_OUT_FAMILIES, SEEN_FAMILIES):
         theirs = [e.record.design for e in evaluation if e.record.benchmark == kind]
         shared, worded = overlaps(mine, theirs, least=0.0), rouge_overlaps(mine, theirs, least=0.0)
         alike = sum(o.share >= SIMILAR for o in worded)

@@ -101,8 +101,8 @@ class Targets:
     """What a reference campaign reached with one simulator (name and version), and what follows.
 
     `reached` and `targets` are fractions by metric (`overall` and those that the design has); `left` are the points by
-    metric that the campaign did not reach and that nobody has shown to be unreachable. They hold for the RTL of
-    `rtl_id`.
+    metric that the campaign did not reach and that nobody has shown to be unreachable, `unreachable` is the number of
+    those that the entries of the file speak of. They hold for the RTL of `rtl_id`.
     """
 
     simulator: str
@@ -113,6 +113,7 @@ class Targets:
     reached: Mapping[str, float]
     targets: Mapping[str, float]
     left: Mapping[str, int]
+    unreachable: int
 
 
 @dataclass(frozen=True)
@@ -268,7 +269,7 @@ def _unreachable(table: _Table) -> Unreachable:
 
 
 def _targets(table: _Table) -> Targets:
-    table.known("simulator", "rtl_id", "simulations", "seed", "share", "reached", "target", "left")
+    table.known("simulator", "rtl_id", "simulations", "seed", "share", "reached", "target", "left", "unreachable")
     left = table.get("left", dict)
     if not all(metric in METRICS and type(n) is int and n >= 0 for metric, n in left.items()):
         raise table.fail("left must be numbers of points by metric", "left")
@@ -281,6 +282,7 @@ def _targets(table: _Table) -> Targets:
         table.fractions("reached"),
         table.fractions("target"),
         left,
+        table.get("unreachable", int),
     )
 
 
@@ -327,6 +329,7 @@ def _target_table(found: Targets) -> str:
     for key, values in (("reached", found.reached), ("target", found.targets), ("left", found.left)):
         pairs = ", ".join(f"{k} = {v:g}" if isinstance(v, int) else f"{k} = {v:.6f}" for k, v in values.items())
         lines.append(f"{key} = {{ {pairs} }}" if pairs else f"{key} = {{}}")
+    lines.append(f"unreachable = {found.unreachable}")
     return "\n".join(lines)
 
 
@@ -337,7 +340,8 @@ def targets_of(
     from llm4cov_assets.ingest.calibration import SHARE
 
     reached = {m: v for m in ("overall", *METRICS) if (v := getattr(found.coverage, m)) is not None}
-    open_points = [u.metric for u in uncovered if u.metric in METRICS and known.why_unreachable(u) is None]
+    counted = [u for u in uncovered if u.metric in METRICS]
+    open_points = [u.metric for u in counted if known.why_unreachable(u) is None]
     return Targets(
         found.simulator,
         found.design.rtl_id,
@@ -347,6 +351,7 @@ def targets_of(
         {m: round(v, 6) for m, v in reached.items()},
         {m: round(SHARE * v, 6) for m, v in reached.items()},
         {m: n for m in METRICS if (n := open_points.count(m))},
+        len(counted) - len(open_points),
     )
 
 

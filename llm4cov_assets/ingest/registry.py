@@ -102,6 +102,11 @@ def generated_records(count: int, families_glob: str, seed: int, split: str) -> 
     return [_record(g, split) for g in generate(count, ",".join(names), seed)]
 
 
+def fresh_records() -> list[DesignRecord]:
+    """The hand-written designs that no profile evaluates on: for confirming what was found on the others."""
+    return [r for r in map(_hand_written, corpus_designs()) if r.benchmark == HAND_WRITTEN_FRESH]
+
+
 def bundled_records(profile: Profile) -> list[DesignRecord]:
     """Every design that has a name without having been imported: the corpus, then the generated sets of the profile."""
     generated = [r for r in (*evaluation_set(profile), *training_set(profile)) if r.kind == "generated"]
