@@ -20,6 +20,7 @@ from llm4cov_assets.assets.recall import designs_of, testbenches_of
 from llm4cov_assets.assets.simulating import Counted, step_tables
 from llm4cov_assets.assets.work import Outcome, Work, markdown_table
 from llm4cov_assets.ingest.kept import batch_folder
+from llm4cov_assets.ingest.registry import reference_targets
 from llm4cov_assets.ingest.versions import PREFIX
 from llm4cov_assets.learning.closure import MERGE_POLICY, Closure, close_coverage
 from llm4cov_assets.policy.base import Policy
@@ -86,11 +87,12 @@ def _simulator(home: Path) -> str:
 
 
 def calibrated_targets(store: Store) -> Targets:
-    """The newest calibrated targets of each design and simulator. Imported ones hold for another simulator."""
+    """The newest calibrated targets of each design and simulator; for a bundled design without any, those of its long
+    reference campaign. Imported ones hold for another simulator."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for row in store.read("targets").filter(origin="calibrated").sort("created_at").iter_rows(named=True):
         found.setdefault((row["design_id"], row["simulator"]), {})[row["metric"]] = row["target"]
-    return found
+    return reference_targets() | found
 
 
 def _last_closure(finished: Finished, batch: str) -> ClosedBatch | None:

@@ -107,6 +107,17 @@ def fresh_records() -> list[DesignRecord]:
     return [r for r in map(_hand_written, corpus_designs()) if r.benchmark == HAND_WRITTEN_FRESH]
 
 
+def reference_targets() -> dict[tuple[str, str], dict[str, float]]:
+    """The targets that bundled designs bring along, {metric: fraction} by design id and simulator. Those of an RTL that
+    has changed since are left out."""
+    return {
+        (design.design_id, found.simulator): dict(found.targets)
+        for design in corpus_designs()
+        for found in reference(design.name).targets
+        if found.rtl_id == design.rtl_id
+    }
+
+
 def bundled_records(profile: Profile) -> list[DesignRecord]:
     """Every design that has a name without having been imported: the corpus, then the generated sets of the profile."""
     generated = [r for r in (*evaluation_set(profile), *training_set(profile)) if r.kind == "generated"]
