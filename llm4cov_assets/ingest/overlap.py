@@ -47,6 +47,11 @@ class EvaluationIndex:
         for design in designs:
             self._index.add(design.name, _files(design, (*design.sources, *design.includes)))
 
+    @property
+    def compared(self) -> int:
+        """Pairs of files that had to be compared."""
+        return self._index.tokens.compared
+
     def nearest(self, design: Design, least: float = SIMILAR) -> Overlap | None:
         """The evaluation design that `design` resembles most, if by at least `least` (from 0 to 1). Where files are too
         long to compare, that they may be so much alike is enough."""
@@ -66,7 +71,12 @@ class SplitIndex:
 
     def __len__(self) -> int:
         """Different files."""
-        return len(self._index)
+        return len(self._index.tokens)
+
+    @property
+    def compared(self) -> int:
+        """Pairs of files that had to be compared."""
+        return self._index.tokens.compared
 
     def add(self, name: str, design: Design) -> Overlap | None:
         """Take `design` in under `name`; return the earlier design that it resembles most, if any."""
@@ -89,20 +99,17 @@ class _FileIndex:
     """A token index that knows the design and the path of every file."""
 
     def __init__(self, work: int) -> None:
-        self._tokens = TokenIndex()
+        self.tokens = TokenIndex()
         self._places: list[tuple[str, str]] = []
         self._contents: dict[str, tuple[str, str]] = {}
         self._work = work
-
-    def __len__(self) -> int:
-        return len(self._tokens)
 
     def add(self, name: str, files: Iterable[_File]) -> None:
         for file in files:
             place = (name, file.path)
             if file.content:
                 self._contents.setdefault(file.content, place)
-            if self._tokens.add(file.tokens) == len(self._places):
+            if self.tokens.add(file.tokens) == len(self._places):
                 self._places.append(place)
 
     def nearest(self, name: str, files: Sequence[_File], least: float) -> Overlap | None:
@@ -114,7 +121,7 @@ class _FileIndex:
         best_file = ""
         work = Work(self._work)
         for file in files:
-            found = self._tokens.nearest(file.tokens, least, work, best.share if best and best.exact else 0.0)
+            found = self.tokens.nearest(file.tokens, least, work, best.share if best and best.exact else 0.0)
             if found and (best is None or (found.exact, found.share) > (best.exact, best.share)):
                 best, best_file = found, file.path
         if best is None:

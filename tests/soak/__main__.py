@@ -7,10 +7,11 @@ import logging
 import sys
 from types import ModuleType
 
-from tests.soak import corpus, engine, equal, equal_sv, evaluations, fuzz
+from tests.soak import corpus, decontamination, engine, equal, equal_sv, evaluations, fuzz
 
 SOAKS: dict[str, ModuleType] = {
-    "corpus": corpus, "engine": engine, "equal": equal, "equal-sv": equal_sv, "evaluations": evaluations, "fuzz": fuzz,
+    "corpus": corpus, "decontamination": decontamination, "engine": engine, "equal": equal, "equal-sv": equal_sv,
+    "evaluations": evaluations, "fuzz": fuzz,
 }  # fmt: skip
 """Each module has a line about itself (the first of its docstring), `add_options` and `run`."""
 
@@ -26,7 +27,7 @@ def main() -> None:
         module.add_options(names.add_parser(name, help=line(module), description=module.__doc__))
     options = parser.parse_args()
     if options.name is None:
-        print("\n".join(f"{name:12} {line(module)}" for name, module in SOAKS.items()))
+        print("\n".join(f"{name:15} {line(module)}" for name, module in SOAKS.items()))
         return
     logging.disable(logging.CRITICAL)
     if not SOAKS[options.name].run(options):
