@@ -97,7 +97,7 @@ module cordic #(
                     end else begin
                         x     <= clockwise ? x + y_part : x - y_part;
                         y     <= clockwise ? y - x_part : y + x_part;
-                        angle <= (clockwise != finding) ? angle + part : angle - part;
+                        angle <= clockwise ? angle + part : angle - part;
                         step  <= step + 3'd1;
                         if (step == 3'(STEPS - 1)) state <= FINISH;
                     end

@@ -33,6 +33,9 @@ async def every_opcode_and_trap(dut):
     dut.fetched.value = dut.irq.value = dut.resume.value = dut.in_port.value = dut.instruction.value = 0
     await ClockCycles(dut.clk, 2)
     dut.rst.value = 0
+    await run((LDI, 200), (ST, 1), (LDI, 100), (ADD, 1), (JC, 0x40), (OUT, 0))
+    await ClockCycles(dut.clk, 1)
+    assert (dut.out_port.value, dut.pc.value) == (300 - 256, 0x41)
     for value in (0x55, 0xAA, 0xFF, 0x00, 0x5A):
         for word in range(4):
             await run((LDI, value), (ST, word), (OUT, 0), (LD, word), (ADD, word), (OUT, 0))

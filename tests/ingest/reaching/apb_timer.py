@@ -37,6 +37,7 @@ async def every_register_and_event(dut):
     for address in range(8):
         await access(address)
     await ClockCycles(dut.pclk, 40)  # one-shot: stops at compare
+    assert (dut.running.value, dut.irq.value) == (0, 1)
     await write((3, 250), (1, 5), (1, 0), (2, 252), (0, 5), (3, 1), (4, 1))
     for _ in range(3):
         await pulse()

@@ -28,6 +28,10 @@ async def both_modes_in_all_quadrants(dut):
         for angle in (-45, 45, -128, 127, 0, 64):
             await job(0, x, y, angle)
         await job(1, x, y, 0)
+    await job(0, 100, 0, 64)  # a quarter turn
+    assert abs(dut.x_out.value.to_signed()) < 6 and abs(dut.y_out.value.to_signed() - 165) < 6
+    await job(1, 60, 80, 0)
+    assert abs(dut.x_out.value.to_signed() - 165) < 6 and abs(dut.angle_out.value.to_signed() - 38) < 3
     await job(0, 0, 0, 0)  # exact, and x = 0
     await job(1, 0, 0, 0)
     await job(1, 10, 10, 0)

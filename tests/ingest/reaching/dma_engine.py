@@ -17,6 +17,16 @@ async def transfers_that_end_well_and_others(dut):
     await ClockCycles(dut.clk, 2)
     dut.rst_n.value = 1
 
+    read, wrote = [], []
+
+    async def watch():
+        while True:
+            await RisingEdge(dut.clk)
+            if dut.rd_request.value and dut.rd_valid.value and not dut.rd_error.value:
+                read.append((int(dut.rd_address.value), int(dut.rd_data.value)))
+            if dut.wr_valid.value and dut.wr_ready.value:
+                wrote.append((int(dut.wr_address.value), int(dut.wr_data.value)))
+
     async def transfer(source, target, length, chained=0, read_errors=0, write_error=0, silent=False, stop_at=None):
         """Give a descriptor and be the memory until the engine has had its way."""
         dut.source.value, dut.target.value, dut.length.value, dut.chained.value = source, target, length, chained
@@ -38,6 +48,10 @@ async def transfers_that_end_well_and_others(dut):
         await ClockCycles(dut.clk, 3)
         dut.stop_key.value = 0xFF
 
+    cocotb.start_soon(watch())
+    await transfer(0x11, 0x80, 10)
+    assert [address for address, _ in read] == [*range(0x11, 0x1B)]
+    assert wrote == [(0x80 + i, data) for i, (_, data) in enumerate(read)]
     await transfer(0x10, 0x80, 0)
     await transfer(0x10, 0x12, 5)
     await transfer(0x00, 0xFF, 15, chained=1)

@@ -72,6 +72,7 @@ async def transfers_and_all_that_goes_wrong(dut):
     bus["sda"] = 1
     await give(START)
     await give(READ, last=1)
+    assert dut.received.value == 0xFF
     await give(STOP)
     dut.rst_n.value = 0
     await ClockCycles(dut.clk, 2)

@@ -34,6 +34,20 @@ async def whole_and_broken_frames(dut):
             last = i % COLUMNS == COLUMNS - 1
             await pixel(values(i), i == 0, last != (i == spoil))
 
+    results = []
+
+    async def watch():
+        while True:
+            await RisingEdge(dut.clk)
+            if dut.out_valid.value and dut.out_ready.value:
+                results.append(int(dut.out_pixel.value))
+
+    cocotb.start_soon(watch())
+    pixels = [draw.randrange(16) for _ in range(ROWS * COLUMNS)]
+    await frame(lambda i: pixels[i])
+    dut.out_ready.value = 1
+    await ClockCycles(dut.clk, 3)
+    assert results == [pixels[r * COLUMNS + c] for r in range(ROWS - 1) for c in range(COLUMNS - 1)]
     for kind in range(4):
         dut.filter.value = kind
         await frame(lambda i: draw.randrange(16))

@@ -36,11 +36,23 @@ async def frames_and_violations(dut):
             dut.line_in.value = int(level)
             await ClockCycles(dut.clk, length)
 
+    received = []
+
+    async def listen():
+        while True:
+            await RisingEdge(dut.clk)
+            if dut.got.value:
+                received.append(int(dut.received.value))
+
     def code(bits):
         return "".join("01" if bit == "1" else "10" for bit in bits)
 
+    cocotb.start_soon(listen())
     for address in (0x3C, 0xFF, 0x55, 0xAA):
-        await send(address, 0x00, 0xFF, draw.randrange(256))
+        values = [address, 0x00, 0xFF, draw.randrange(256)]
+        await send(*values)
+        assert received == values
+        received.clear()
     await send(0x3C, 0x99, underrun=True)
     await send(0x3C)
     dut.loopback.value = 0

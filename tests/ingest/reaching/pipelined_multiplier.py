@@ -34,6 +34,9 @@ async def products_sums_and_flags(dut):
             for signed in (0, 1):
                 for mode in (PLAIN, ROUND):
                     await give(a, b, mode, signed)
+        await give(0x9C, 0x07, PLAIN, signed=1)
+        await ClockCycles(dut.clk, 3)
+        assert dut.product.value.to_signed() == -100 * 7
         await give(0x7F, 0xFF, ROUND)  # 7E81 rounds up
         await give(0xFF, 0x80, ROUND)  # 7F80 has no room
         await give(0x7F, 0x7F, SUM, 1, times=4)  # beyond 7FFF

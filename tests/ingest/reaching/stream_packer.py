@@ -29,6 +29,19 @@ async def packets_of_all_kinds(dut):
             last = i == length - 1
             await byte(end if last else draw.randrange(256), keep_last if last else 1, last, user)
 
+    taken = []
+
+    async def watch():
+        while True:
+            await RisingEdge(dut.aclk)
+            if dut.m_tvalid.value and dut.m_tready.value:
+                taken.append((int(dut.m_tdata.value), int(dut.m_tkeep.value), int(dut.m_tlast.value)))
+
+    cocotb.start_soon(watch())
+    for i, value in enumerate((0x11, 0x22, 0x33, 0x44, 0x55, 0x66)):
+        await byte(value, last=i == 5)
+    await ClockCycles(dut.aclk, 2)
+    assert taken == [(0x44332211, 15, 0), (0x6655, 3, 1)]
     for _ in range(2):
         for length in (1, 2, 3, 4, 5, 8, 9):
             await packet(length, user=length == 5)

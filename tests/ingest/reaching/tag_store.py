@@ -27,6 +27,10 @@ async def every_operation_in_both_sets(dut):
         tags = (0x15, 0x2A, 0x3F, 0x00)
         await do(FILL, number, *tags)
         await do(FILL, number, 0x2A)  # duplicate
+        await do(LOOKUP, number, 0x15, 0x3F, 0x00)
+        await do(FILL, number, 0x33)
+        await ClockCycles(dut.clk, 1)
+        assert number == 1 or dut.victim.value == 0x2A  # the one used longest ago
         await do(LOOKUP, number, *tags, 0x07)
         await do(FILL, number, *range(8, 13))  # evictions
         await do(LOCK, number, 9, 0x07)

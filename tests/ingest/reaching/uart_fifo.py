@@ -36,6 +36,8 @@ async def both_directions(dut):
             dut.rx.value = 1
             await ClockCycles(dut.clk, 6)
             if read:
+                if dut.rx_ready.value and stop and not spoil_parity:
+                    assert dut.read_data.value == value
                 await pulse(dut.read)
 
     for form in (0, PARITY, PARITY | ODD | TWO_STOPS, TWO_STOPS, SOFT, SOFT | PARITY | ODD):

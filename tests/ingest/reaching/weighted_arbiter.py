@@ -21,6 +21,18 @@ async def weights_locks_and_alarms(dut):
         await ClockCycles(dut.clk, 1)
         dut.set_weight.value = 0
 
+    grants = [0] * 4
+    for of, weight in enumerate((4, 1, 2, 3)):
+        await weigh(of, weight)
+    dut.request.value = 15
+    for _ in range(20):
+        await ClockCycles(dut.clk, 1)
+    for _ in range(33):  # three rounds of ten grants and a reload
+        await ClockCycles(dut.clk, 1)
+        for of in range(4):
+            grants[of] += int(dut.grant.value) >> of & 1
+    assert grants == [12, 3, 6, 9]
+    dut.request.value = 0
     for weights in ((7, 1, 4, 2), (1, 7, 3, 5), (6, 2, 7, 7), (7, 7, 5, 6)):
         for of, weight in enumerate(weights):
             await weigh(of, weight)

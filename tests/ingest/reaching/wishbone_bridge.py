@@ -12,12 +12,14 @@ async def accesses_and_all_their_ends(dut):
     Clock(dut.wb_clk, 10, "ns").start()
     Clock(dut.dev_clk, 14, "ns").start()
     draw = random.Random(1)
-    device = {"answers": True, "fault": 0}
+    device = {"answers": True, "fault": 0, "data": 0}
 
     async def answer():
         while True:
             await RisingEdge(dut.dev_clk)
             dut.dev_done.value = device["answers"] and draw.randrange(3) == 0
+            if dut.dev_request.value and dut.dev_done.value:
+                device["data"] = int(dut.dev_rdata.value)
             dut.dev_fault.value, dut.dev_rdata.value = device["fault"], draw.randrange(256)
 
     async def access(address, value=None, cycles=100):
@@ -26,6 +28,8 @@ async def accesses_and_all_their_ends(dut):
         for _ in range(cycles):
             await RisingEdge(dut.wb_clk)
             if dut.ack.value or dut.err.value or dut.rty.value:
+                if dut.ack.value and value is None and address != 0x3F:
+                    assert dut.dat_r.value == device["data"]
                 break
         dut.cyc.value = draw.randrange(2) if cycles == 100 else 0
         dut.stb.value = 0
