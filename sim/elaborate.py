@@ -149,8 +149,9 @@ def _analyse(key: _Key) -> Analysis:
         modules = sorted(
             d.name for d in elaboration.compilation.getDefinitions() if isinstance(d, ast.DefinitionSymbol)
         )
-        raise DesignError(f"{design.name}: {where}there is no module {design.top!r} to be the top; choose another with "
-                          f"--top: {listed(modules)}", reasons.NO_TOP)  # fmt: skip
+        others = f"choose another with --top: {listed(modules)}" if modules else "nothing in it could be read"
+        raise DesignError(f"{design.name}: {where}there is no module {design.top!r} to be the top; {others}",
+                          reasons.NO_TOP)  # fmt: skip
     netlist = flatten(elaboration)
     ports = tuple(
         Port(port.name, _DIRECTIONS.get(port.direction, "inout"), _width(found), str(port.type))

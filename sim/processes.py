@@ -233,7 +233,7 @@ class Processes(Targets):
         default = next((s for s in items if isinstance(s, syntax.DefaultCaseItemSyntax)), None)
         earlier: list[Condition] = []
         branches: list[tuple[Expression, Frame]] = []
-        seen: list[Expression] = []
+        disjoint = True
         for item, arm in zip(node.items, arms, strict=True):
             tests = [self.matches(selector, e, wild, frame) for e in item.expressions]
             texts = [self.elaboration.text(e) for e in arm.expressions if isinstance(e, syntax.SyntaxNode)]
@@ -245,7 +245,7 @@ class Processes(Targets):
             else:
                 text = f"{selector_text} == {' | '.join(texts)}"
             # arms that compare with different constants exclude each other: earlier ones need not be mentioned
-            disjoint = all(_is_constant_test(t, selector) for t in (*tests, *seen))
+            disjoint = disjoint and all(_is_constant_test(t, selector) for t in tests)
             before = () if disjoint else tuple(earlier)
             holds = Condition(chosen, True, text)
             inner = frame.copy()
@@ -255,7 +255,6 @@ class Processes(Targets):
             self._note(arm.colon.location, "case", frame, holds)
             frame.path = outer
             earlier.append(Condition(chosen, False, f"!({text})"))
-            seen += tests
             self._branch(item.stmt, inner, dead=chosen is self.false)
             branches.append((chosen, inner))
         rest = frame.copy()
