@@ -11,7 +11,7 @@ import tempfile
 import typer
 from typer._click.exceptions import NoArgsIsHelpError, UsageError
 
-from llm4cov_assets.commands import designs, export, inbox, pipeline, query, simulate
+from llm4cov_assets.commands import cache, designs, export, inbox, pipeline, query, simulate
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.home import home
 from sim.design import DesignError
@@ -40,6 +40,7 @@ app = typer.Typer(
 designs.mount(app)
 inbox.mount(app)
 simulate.mount(app)
+cache.mount(app)
 pipeline.mount(app)
 query.mount(app)
 export.mount(app)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from sim import usage
 from sim.backend import Backend, LocalPool
 from sim.build import Build, Builder, BuildError, Variant
 from sim.cache import SCHEMA_VERSION, SimulationCache
@@ -22,6 +23,7 @@ from sim.exclusions import Excluded, without_excluded
 from sim.feedback import feedback
 from sim.files import remove_stale_folders
 from sim.identity import sha256
+from sim.occupancy import occupy
 from sim.simulation import STATUSES, Coverage, Limits, Simulation, Testbench
 from sim.testbench import STAND_IN_VERSION, Prepared, prepared
 from sim.toolchain import Toolchain, ToolError, find_toolchain, refuse_full_disk
@@ -89,7 +91,8 @@ class Simulator(AbstractContextManager["Simulator"]):
         self.toolchain: Toolchain = find_toolchain(self.home)
         self._builder = Builder(self.toolchain)
         self._excluded: dict[tuple[str, tuple[Exclusion, ...]], Excluded] = {}
-        self._cache = SimulationCache(self.home / "cache" / "simulations")
+        self.cache = SimulationCache(self.home / "cache" / "simulations")
+        self._occupied = occupy(self.home)
         runs = self.home / "cache" / "run"
         for folder in (runs, self.toolchain.scratch, self.toolchain.builds):
             remove_stale_folders(folder)
@@ -103,6 +106,20 @@ class Simulator(AbstractContextManager["Simulator"]):
         """Stop everything that still runs."""
         self._backend.close()
         self._pool.close()
+        if self._occupied is not None:
+            self._occupied.close()
+            self._occupied = None
+            self._count()
+
+    def _count(self) -> None:
+        done = self.counters
+        usage.add(
+            self.home / "cache",
+            {
+                "simulations": (done.from_cache, done.simulated) if self.read_cache else (0, 0),
+                "builds": (done.builds_from_cache, done.builds),
+            },
+        )
 
     def build(self, design: Design) -> Build:
         """Return the build of a design, from `<home>/builds` if it is there. Raises BuildError."""
@@ -112,9 +129,13 @@ class Simulator(AbstractContextManager["Simulator"]):
         """The coverage points of a finished build, in the order that hit bitsets refer to. Raises KeyError."""
         return self.finished_build(build_id).points
 
+    def known(self, build_id: str) -> Build | None:
+        """The finished build of this id, or None. Raises BuildError for a failed one."""
+        return self._builder.known(build_id)
+
     def finished_build(self, build_id: str) -> Build:
         """The finished build of this id. Raises KeyError, and BuildError for a failed one."""
-        build = self._builder.known(build_id)
+        build = self.known(build_id)
         if build is None:
             raise KeyError(build_id)
         return build
@@ -149,7 +170,7 @@ class Simulator(AbstractContextManager["Simulator"]):
         missing: list[list[tuple[str, Testbench]]] = [[] for _ in jobs]
         for index, (design, testbenches) in enumerate(jobs):
             for testbench in testbenches:
-                key = self._key(design, testbench, limits, seed)
+                key = self.key(design, testbench, limits, seed)
                 simulation_id = sha256(key)[:32]
                 batch.expect(index, simulation_id)
                 if batch.is_new(simulation_id):
@@ -254,7 +275,8 @@ class Simulator(AbstractContextManager["Simulator"]):
                 raise ToolError(ready.log)
             return engine.run(build, ready.program, limits=limits, seed=seed, keep_record=True).record
 
-    def _key(self, design: Design, testbench: Testbench, limits: Limits, seed: int) -> dict[str, Any]:
+    def key(self, design: Design, testbench: Testbench, limits: Limits, seed: int) -> dict[str, Any]:
+        """Everything that decides the result of a simulation: what it is cached by."""
         return {
             "schema": SCHEMA_VERSION,
             "rtl_id": design.rtl_id,
@@ -267,7 +289,7 @@ class Simulator(AbstractContextManager["Simulator"]):
         } | ({"stand_in": STAND_IN_VERSION} if testbench.language == "systemverilog" else {})
 
     def _from_cache(self, key: dict[str, Any], simulation_id: str, design: Design) -> Simulation | None:
-        stored = self._cache.get(key) if self.read_cache else None
+        stored = self.cache.get(key) if self.read_cache else None
         if stored is None or (self.retry_faults and stored.get("fault")):
             return None
         try:
@@ -378,8 +400,8 @@ class Simulator(AbstractContextManager["Simulator"]):
         simulation = replace(blank, status=status, log=log[-LOG_BYTES:], feedback=text)
         if status != "passed":
             refuse_full_disk(self.home)
-        key = self._key(task.design, testbench, task.limits, task.seed)
-        self._cache.put(key, _pack(simulation) | {"fault": is_fault(status, outcome)})
+        key = self.key(task.design, testbench, task.limits, task.seed)
+        self.cache.put(key, _pack(simulation) | {"fault": is_fault(status, outcome)})
         self.counters.add(simulated=1)
         return simulation
 

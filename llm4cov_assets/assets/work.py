@@ -17,6 +17,7 @@ from llm4cov_assets.errors import UserError
 from llm4cov_assets.home import home
 from llm4cov_assets.profiles import Profile
 from sim.identity import content_id, sha256
+from sim.occupancy import in_use
 from warehouse.errors import WarehouseError
 from warehouse.schema import EFFORT, TABLES
 
@@ -201,8 +202,9 @@ def _once(work: Work, body: Callable[[Work], Outcome], upstream: list[str], extr
     if record and record.key == key and _is_stored(work, record):
         budget.spend(record.logical_simulations)
         return record.data_version, _described(record.metadata | dict.fromkeys(COSTS, 0)) | {"reused": record.run_id}
-    outcome = body(work)
-    rows = _write(work, outcome.tables)
+    with in_use(work.store.home):  # what is found in the caches stays there until the rows refer to it
+        outcome = body(work)
+        rows = _write(work, outcome.tables)
     costs = {name: outcome.metadata.get(name, 0) for name in COSTS}
     metadata = {k: v for k, v in outcome.metadata.items() if k not in costs} | costs
     metadata |= {f"rows/{table}": n for table, n in rows.items()} | {"config_hash": work.profile.config_hash}

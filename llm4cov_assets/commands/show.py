@@ -1,4 +1,4 @@
-"""What `sim`, `close`, `trajectory` and `cache` print for people. Results go to stdout, progress to stderr."""
+"""What `sim`, `close` and `trajectory` print for people. Results go to stdout, progress to stderr."""
 
 from __future__ import annotations
 
@@ -221,15 +221,3 @@ def closure(summary: Mapping[str, Any], out: Path | None) -> None:
     console.print(f"{len(summary['testbenches'])} testbenches give the merged coverage")
     console.print(uncovered([UncoveredItem(**item) for item in summary["uncovered"]]))
     console.print(f"[dim]written to {escape(str(out))}[/]" if out else "[dim]--out DIR writes the testbenches[/]")
-
-
-def cache(folder: Path, sizes: Mapping[str, Mapping[str, int]]) -> None:
-    """The sizes of the caches."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("", "entries", "size"):
-        table.add_column(column, justify="left" if not column else "right")
-    for name, found in sizes.items():
-        table.add_row(name, f"{found['entries']:,}", f"{found['bytes'] / 1e6:,.1f} MB")
-    console = Console(highlight=False)
-    console.print(f"[dim]{escape(str(folder))}[/]")
-    console.print(table)

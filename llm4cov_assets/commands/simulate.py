@@ -1,4 +1,4 @@
-"""`llm4cov sim`, `llm4cov close` and `llm4cov cache`: simulation from the command line."""
+"""`llm4cov sim` and `llm4cov close`: simulation from the command line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def mount(app: typer.Typer) -> None:
 
     app.command("sim")(simulate)
     app.command("close")(close)
-    app.command("cache")(cache)
     app.command("doctor")(doctor.doctor)
 
 
@@ -72,26 +71,19 @@ def simulate(
     Counts in --lcov and --dat are 1 for what was reached and 0 for what was not; file names are relative to the
     design's folder. Exclusions (waivers) do not change them.
     """
-    from dataclasses import replace
-
     from llm4cov_assets.commands import adhoc, show
     from llm4cov_assets.home import home
     from sim.coverage import files
-    from sim.simulation import Limits
     from sim.simulator import Simulator
 
-    bench = _read_testbench(testbench, language)
+    bench = read_bench(testbench, language)
     exports = {"--waves": waves, "--lcov": lcov, "--dat": dat}
     for option, path in exports.items():
         _refuse_unwritable(option, path)
     if waves is not None and waves.suffix not in (".vcd", ".fst"):
         raise UserError(f"--waves {waves}: give the file a name that ends with .vcd or .fst")
     subject = find(design, top, define, include, param)
-    limits = Limits()
-    if timeout is not None:
-        if not 0 < timeout <= MOST_SECONDS:
-            raise UserError(f"--timeout {timeout:g}: must be more than 0 and at most {MOST_SECONDS} seconds")
-        limits = replace(limits, wall_s=timeout, cpu_s=timeout)
+    limits = limits_of(timeout)
     with Simulator(home(), workers=1, retry_faults=retry_faults, read_cache=not no_cache) as simulator:
         if not simulator.toolchain.is_ready:
             show.say("compiling the simulator's runtime, once for this home: a minute or two")
@@ -116,6 +108,19 @@ def simulate(
         if deterministic is False:
             show.say(f"{subject.name} is not a function of its inputs ($random, files): no run of it is called forged")
     raise typer.Exit(0 if result.status == "passed" else 1)
+
+
+def limits_of(timeout: float | None) -> Limits:
+    """The limits of a simulation that may take `timeout` seconds; None is the default. UserError for a wrong one."""
+    from dataclasses import replace
+
+    from sim.simulation import Limits
+
+    if timeout is None:
+        return Limits()
+    if not 0 < timeout <= MOST_SECONDS:
+        raise UserError(f"--timeout {timeout:g}: must be more than 0 and at most {MOST_SECONDS} seconds")
+    return replace(Limits(), wall_s=timeout, cpu_s=timeout)
 
 
 def _examined(
@@ -219,35 +224,6 @@ def close(
     raise typer.Exit(0 if result.best is not None else 1)
 
 
-def cache(as_json: JsonOption = False) -> None:
-    """How much is cached below LLM4COV_HOME: simulations, builds and checkpoints."""
-    from llm4cov_assets.commands import show
-    from llm4cov_assets.home import home
-
-    folder = home()
-    sizes = {name: _usage(folder / path, depth) for name, (path, depth) in _CACHES.items()}
-    if as_json:
-        print(json.dumps({"home": str(folder), **sizes}))
-    else:
-        show.cache(folder, sizes)
-
-
-_CACHES = {
-    "simulations": ("cache/simulations", 2),
-    "builds": ("builds", 1),
-    "generations": ("cache/generations", 2),
-    "checkpoints": ("checkpoints", 1),
-}
-"""Where each kind of entry lies below the home, and at which depth the entries are."""
-
-
-def _usage(folder: Path, depth: int) -> dict[str, int]:
-    """Entries (files or folders at `depth`) and bytes below `folder`."""
-    files = [path for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
-    entries = {path.relative_to(folder).parts[:depth] for path in files}
-    return {"entries": len(entries), "bytes": sum(path.stat().st_size for path in files)}
-
-
 def find(
     design: str,
     top: str | None = None,
@@ -291,7 +267,8 @@ def _make_folder(out: Path) -> None:
         raise UserError(f"--out {out}: {error.strerror or error}; name a folder that can be written") from error
 
 
-def _read_testbench(path: Path, language: str | None) -> Testbench:
+def read_bench(path: Path, language: str | None) -> Testbench:
+    """The testbench that a TESTBENCH argument names; UserError if there is none."""
     from sim.reading import TestbenchError, read_testbench
 
     if language not in (None, "cocotb", "systemverilog"):

@@ -17,7 +17,7 @@ from llm4cov_assets.policy import tokens as t
 from llm4cov_assets.policy.base import Generation, State
 from llm4cov_assets.policy.checkpoint import Checkpoint, load_checkpoint, load_model, save_checkpoint, versions
 from llm4cov_assets.policy.compact import ANSWER_TOKENS, FORMAT_VERSION, PROMPT_TOKENS, Prompt, build_prompt, focus
-from llm4cov_assets.policy.generation_cache import GenerationCache
+from llm4cov_assets.policy.generation_cache import GenerationCache, generation_id
 from llm4cov_assets.policy.grammar import AnswerGrammar
 from llm4cov_assets.policy.stimulus import Program, parse, render
 from sim.design import DesignError
@@ -139,6 +139,8 @@ class StudentPolicy:
         generations: list[Generation] = []
         for start in range(0, len(requests), CHUNK):
             generations += self._answer(requests[start : start + CHUNK], seed)
+        if self._cache:
+            self._cache.count()
         return generations
 
     def _request(self, state: State, sample: int, seed: int) -> _Request:
@@ -199,8 +201,7 @@ class StudentPolicy:
     def _generation(self, request: _Request, answer: dict[str, object] | None, seed: int, cached: bool) -> Generation:
         state, prompt = request.state, request.prompt
         text = prompt.text if prompt else ""
-        generation_id = content_id("generation", self.policy_id, text, state.state_id, request.sample, seed)
-        common = (generation_id, self.policy_id, state.state_id, request.sample, seed, text)
+        common = (generation_id(self._key(request, seed)), self.policy_id, state.state_id, request.sample, seed, text)
         if prompt is None or request.interface is None or answer is None:
             return Generation(*common, answer="", testbench=None, finish_reason="error", error=request.error)
         rng = Random(sha256(["burst", seed, state.state_id, request.sample]))
