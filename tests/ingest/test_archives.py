@@ -162,7 +162,6 @@ def test_links_in_zip_files_are_refused(tmp_path: Path) -> None:
     assert error.reason == reasons.UNSAFE_ARCHIVE and "leaf.v: a link" in str(error)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
@@ -171,9 +170,8 @@ def test_links_in_zip_files_are_refused(tmp_path: Path) -> None:
         (Limits(), "more than 200 times its size"),
     ],
 )
+@pytest.mark.parametrize("kind", ("zip", "tar.gz", "tar.bz2", "tar.xz"))
 def test_limits_hold_for_what_really_comes_out(tmp_path: Path, kind: str, limits: Limits, said: str) -> None:
-    if kind == "tar" and limits == Limits():
-        pytest.skip("not compressed")
     files = {f"f{i}.v": bytes(2 << 20) for i in range(25)}
     error = refusal(pack(tmp_path / f"a.{kind}", files), limits)
     assert error.reason == reasons.UNSAFE_ARCHIVE and said in str(error)

@@ -128,6 +128,8 @@ def _described(file: str, error: BaseException) -> str:
 
 
 def _read(core: Any, manager: Any, root: str, without_top: bool, failed: Mapping[str, CoreReading]) -> CoreReading:
+    from fusesoc.coremanager import DependencyError
+
     reading = CoreReading(str(core.core_file), core.name.name)
     try:
         target, reading.top = _target(core)
@@ -139,6 +141,10 @@ def _read(core: Any, manager: Any, root: str, without_top: bool, failed: Mapping
         _collect(reading, manager.get_depends(core.name, flags), core, flags)
     except _Refused as refused:
         reading.reason, reading.message = refused.args
+    except DependencyError as error:
+        said = " ".join(str(error.msg).split())[:240]
+        reading.reason = reasons.UNREADABLE
+        reading.message = f"{reading.file}: its dependencies contradict each other ({said}); mend their versions"
     except Exception as error:
         reading.reason, reading.message = reasons.MALFORMED, _described(reading.file, error)
     return reading
@@ -165,30 +171,38 @@ def _refuse_what_is_missing(
     top: Any, manager: Any, flags: Mapping[str, Any], root: str, failed: Mapping[str, CoreReading]
 ) -> None:
     """The solver says only that there is no solution."""
-    known: dict[tuple[str, str, str], Any] = {}
+    from fusesoc.vlnv import compare_relation
+
+    known: dict[tuple[str, str, str], list[Any]] = {}
     for core in manager.db.find():
         for name in (core.name, *core.get_virtuals(flags)):
-            known.setdefault((name.vendor, name.library, name.name), core)
+            known.setdefault((name.vendor, name.library, name.name), []).append(core)
     waiting, seen = [top], {str(top.name)}
     while waiting:
         core = waiting.pop()
         for depend in core.get_depends(_flags_of(core, top, flags)):
-            found = known.get((depend.vendor, depend.library, depend.name))
-            if found is None and not depend.conflict:
-                broken = next((r.message for r in failed.values() if r.name == depend.name), "")
-                why = f" ({broken})" if broken else ""
+            if depend.conflict:
+                continue
+            there = known.get((depend.vendor, depend.library, depend.name), [])
+            found = [
+                c for c in there if c.name.name != depend.name or compare_relation(c.name, depend.relation, depend)
+            ]
+            if not found:
+                why = next((f" ({r.message})" for r in failed.values() if r.name == depend.name), "")
+                why = f" (but {', '.join(_shown(c.name) for c in there)})" if there else why
                 raise _Refused(
                     reasons.UNREADABLE,
-                    f"{core.core_file}: depends on {_shown(depend)}, which no core file below {root} provides"
-                    f"{why}; import a folder that holds it too, with --format fusesoc",
+                    f"{core.core_file}: depends on {_shown(depend)}, which no core file below {root} provides{why}; "
+                    "import a folder that holds it too, with --format fusesoc",
                 )
-            if found is not None and str(found.name) not in seen:
-                seen.add(str(found.name))
-                waiting.append(found)
+            if len(found) == 1 and str(found[0].name) not in seen:  # of several the solver chooses
+                seen.add(str(found[0].name))
+                waiting += found
 
 
 def _shown(name: Any) -> str:
     version = f":{name.version}" if name.version != "0" else ""
+    version = f"{version} or later" if version and name.relation == ">=" else version
     return ":".join(part for part in (name.vendor, name.library, name.name) if part) + version
 
 
