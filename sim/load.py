@@ -79,6 +79,7 @@ def _gather_file(path: Path) -> Gathered:
             refuse_missing_rtl(str(path), [path.name])
         raise DesignError(f"{path}: not RTL; name a *.v or *.sv file, or the folder that holds the design",
                           reasons.NO_RTL)  # fmt: skip
+    _refuse_size(path, [path])
     found = Gathered(str(path), path.resolve().stem, path.parent, [read_file(path, path.parent)])
     for suffix in SPECIFICATION_SUFFIXES:
         if path.with_suffix(suffix).is_file():
