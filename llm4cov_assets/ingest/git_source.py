@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from llm4cov_assets.ingest.formats.directory import SOURCE_FOLDERS
+from llm4cov_assets.ingest.looking import spelt
 from sim.assembly import HEADER_SUFFIXES, MOST_BYTES, MOST_FILES, SOURCE_SUFFIXES
 from sim.identity import content_id
 from sim.load import SETTINGS_FILE
@@ -98,15 +99,17 @@ def tree_files(repository: Path, commit: str, subfolder: str = "") -> list[TreeF
     lines = listed.stdout.split(b"\0")
     if len(lines) > MOST_TREE_FILES or len(listed.stdout) >= _TREE_BYTES:
         raise GitError(f"{repository}: more than {MOST_TREE_FILES:,} files; name a subfolder")
-    return list(_files(lines))
+    return list(_files(repository, lines))
 
 
-def _files(lines: Iterable[bytes]) -> Iterator[TreeFile]:
+def _files(repository: Path, lines: Iterable[bytes]) -> Iterator[TreeFile]:
     for line in lines:
         head, tab, name = line.partition(b"\t")
         fields = head.decode("ascii", errors="replace").split()
-        if not tab or len(fields) != 4 or fields[0] not in _MODES or fields[1] != "blob" or not fields[3].isdecimal():
+        if not tab or len(fields) != 4 or fields[0] not in _MODES or fields[1] != "blob":
             continue
+        if not fields[3].isdecimal():
+            raise GitError(f"{repository}: {spelt(os.fsdecode(name))} is missing; fetch all of it, or try git fsck")
         try:
             path = name.decode("utf-8")
         except UnicodeDecodeError:

@@ -30,6 +30,10 @@ RTL_SUFFIXES = (".v", ".sv")
 MOST_ENTRIES = 5_000
 """Entries of the inbox, those of source files included; more are left out."""
 
+_NO_ENTRY = (
+    "no RTL, list, archive or data set (.v, .sv, .f, .core, .zip, .tar.gz, .jsonl, .parquet, ...), nor a source (.toml)"
+)
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -146,8 +150,7 @@ def _entry(path: Path, name: str, label: str, memory: Memory, moment: Moment) ->
         return Entry(name, _hashed(path, label, memory, moment), path, label)
     if suffixes.endswith(LIST_SUFFIXES):
         return Entry(name, _hashed_list(path, label, memory, moment), path, label)
-    kinds = ", ".join((*RTL_SUFFIXES, *LIST_SUFFIXES, *RECORD_SUFFIXES, ".zip", ".tar.gz", POINTER_SUFFIX))
-    raise NotYet(f"neither a folder nor one of {kinds}" if path.exists() else "nothing is there")
+    raise NotYet(_NO_ENTRY if path.exists() else "nothing is there")
 
 
 def _hashed(path: Path, label: str, memory: Memory, moment: Moment) -> str:

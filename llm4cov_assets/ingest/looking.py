@@ -5,6 +5,7 @@ What was read is remembered with the size, times and inode of each file: only wh
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -155,11 +156,20 @@ def _walk(root: Path, state: os.stat_result, moment: Moment) -> Iterable[Seen]:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append((entry.path, path))
                     continue
-                with suppress(FileNotFoundError):  # a link to nowhere is no file
-                    found = entry.stat()
-                    if stat.S_ISREG(found.st_mode):
-                        moment.refuse_unsettled(entry.name, (found.st_mtime,))
-                        yield Seen(path, entry.path, found)
+                found = _state(entry)
+                if found and stat.S_ISREG(found.st_mode):
+                    moment.refuse_unsettled(entry.name, (found.st_mtime,))
+                    yield Seen(path, entry.path, found)
+
+
+def _state(entry: os.DirEntry[str]) -> os.stat_result | None:
+    """The state of what an entry of a folder is or links to; None for a link to nowhere, or to itself."""
+    try:
+        return entry.stat()
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP):
+            return None
+        raise
 
 
 def fingerprint(files: Iterable[Seen]) -> str:

@@ -94,6 +94,8 @@ def _find(home: Path, batch: str) -> Entry:
     memory = Memory.load(memory_file(home)).unsaved()
     found = scan_inbox(home / "inbox", memory=memory, settle_s=0, only=lambda name: may_belong_to(name, batch))
     mine = [e for e in found.entries if belongs_to(e.name, batch)]
+    if not mine and found.left_out:
+        raise UserError(f"{batch} cannot be imported now: {next(iter(found.left_out.values())).why}")
     if not mine:
         raise UserError(f"{batch} was not imported before its entry left {home / 'inbox'}; put it back")
     if mine[0].content_hash[:HASH_DIGITS] != short_hash(batch):
