@@ -193,3 +193,17 @@ def test_the_history_of_the_inbox_says_what_holds_now(made: Made) -> None:
     with made[0].connect() as connection:
         lasted = connection.execute("select until - seen_at from design_history where name = 'fifo'").fetchall()
     assert [str(t[0]) for t in lasted[:-1]] == ["0:01:00"] * 4 and lasted[-1] == (None,)
+
+
+def test_hard_designs_come_first_with_what_they_compare(made: Made) -> None:
+    first, *others = answer(made[0], "difficulty")
+    assert (first["design"], first["difficulty_label"], first["difficulty"]) == ("uart", "hard", 0.75)
+    assert first["examples"] == ["uart: data == 7'h5a", "uart: data == 7'b1??????"]
+    assert {(r["design"], r["best_overall"]) for r in others} == {("alu", 0.875), ("fifo", None)}
+
+
+def test_how_designs_are_to_be_talked_to(made: Made) -> None:
+    [row, *_] = answer(made[0], "interfaces")
+    assert (row["design"], row["clocks"], row["resets"]) == ("alu", ["clk"], ["!rst_n"])
+    assert (row["handshakes"], row["parameters"]) == (["valid*/ready"], ["WIDTH = 7"])
+    assert (row["inputs"], row["outputs"], row["inouts"], row["widest"]) == (2, 1, 0, 7)
