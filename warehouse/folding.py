@@ -192,8 +192,10 @@ def replace_parts(connection: duckdb.DuckDBPyConnection, old: Sequence[Part], ne
 def _insert(connection: duckdb.DuckDBPyConnection, table: Table, paths: Sequence[str]) -> None:
     """Insert the rows of the files; where a key occurs more than once, keep the one that comes first in `_order`."""
     key = ", ".join(f'"{k}"' for k in table.key)
-    names = ", ".join(f'"{c.name}"' for c in table.all_columns)
     source = "read_parquet($paths, union_by_name = true, filename = true, file_row_number = true)"
+    held = connection.execute(f"describe from {source}", {"paths": list(paths)}).fetchall()
+    # parts of an earlier program lack columns that were added since: those stay null
+    names = ", ".join(f'"{c.name}"' for c in table.all_columns if c.name in {name for name, *_ in held})
     connection.execute(
         f"create or replace temp table incoming as"
         f" select filename, file_row_number, {key}, {_order(table)} as place"

@@ -99,7 +99,7 @@ TABLES: dict[str, Table] = {
             top text  top module
             n_files int  source and header files
             n_lines int  lines of RTL
-            n_tokens int  tokens of RTL before macros are expanded, without comments
+            n_tokens int?  tokens of RTL before macros are expanded, without comments; null in rows of earlier programs
             n_ports int  ports of the top
             input_bits int  width of all inputs
             output_bits int  width of all outputs
@@ -110,9 +110,9 @@ TABLES: dict[str, Table] = {
             n_conditions_known int  branches with a known stimulus from reset
             difficulty float?  share of the branches that random stimulus is unlikely to reach; null if not analysed
             difficulty_label text?  easy (below 0.1), medium, or hard (above 0.3)
-            declared_difficulty text  what the source says, empty if nothing
+            declared_difficulty text?  what the source says, empty if nothing; null in rows of earlier programs
             deterministic bool?  outputs are a function of inputs (two replays agree); null before the check
-            instance text  name that testbenches are asked to give the design, empty if any will do
+            instance text?  name that testbenches are to give the design, empty if any will do; null in such rows
             specification text  the specification, empty if none
             """,
         ),

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import duckdb
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from example_rows import CONFIG, example
 from test_store import DRAFTS, OTHER_SETTINGS, A, B, C, benches, parts, selections
@@ -312,3 +313,18 @@ def test_without_a_recorded_run_the_latest_rows_decide(store: Store) -> None:
     rows.write(store)
     store.publish(force=True)
     assert store.query("from leaderboard").height == 10
+
+
+def test_rows_of_a_program_that_knew_fewer_columns_are_published(store: Store) -> None:
+    example().write(store)
+    added = ["n_tokens", "difficulty", "difficulty_label", "declared_difficulty", "instance"]
+    for path in (store.home / "parts" / "designs").rglob("*.parquet"):
+        older = pq.read_table(path).drop_columns(added)
+        with pq.ParquetWriter(path, older.schema) as writer:
+            writer.write_table(older)
+            writer.add_key_value_metadata({"schema_version": "1", "table": "designs"})
+    store.publish(force=True)
+    rows = store.query(f"select name, n_lines, {', '.join(added)} from designs order by name")
+    assert rows.select("name", "n_lines").rows() == [("alu", 40), ("fifo", 40), ("uart", 40)]
+    assert rows.select(added).null_count().row(0) == (3,) * len(added)
+    assert store.read("designs")["instance"].null_count() == 3
