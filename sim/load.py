@@ -27,6 +27,8 @@ SPECIFICATION_SUFFIXES = (".md", ".txt")
 SETTINGS_FILE = "design.toml"
 OTHER_SUFFIXES = (".vhd", ".vhdl")
 """Hardware in languages that are not read: they say why a folder is no design, or has black boxes."""
+DEEPEST = 100
+"""Folders in folders below a design's."""
 MOST_TEXT_BYTES = 1 << 20
 """Of a text that counts as specification when design.toml names none; logs are larger."""
 
@@ -143,6 +145,9 @@ def _files(path: Path) -> list[Path]:
     waiting, seen = [path], 0
     while waiting:
         folder = waiting.pop()
+        if len(folder.parts) - len(path.parts) > DEEPEST:
+            raise DesignError(f"{path}: more than {DEEPEST} folders in folders; name the folder of the design itself",
+                              reasons.TOO_LARGE)  # fmt: skip
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
@@ -156,12 +161,26 @@ def _files(path: Path) -> list[Path]:
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(folder / entry.name)
-                    elif entry.is_file():
+                    elif _is_file(entry):
                         found.append(folder / entry.name)
         except OSError as error:
             raise DesignError(f"{folder}: cannot be read ({error.strerror}); check its permissions",
                               reasons.UNREADABLE) from None  # fmt: skip
     return sorted(found)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether there is an ordinary file. Raises DesignError for RTL that is a link to nothing."""
+    try:
+        if entry.is_file():
+            return True
+        nothing = entry.is_symlink() and not os.path.exists(entry.path)
+    except OSError:  # a loop of links
+        nothing = True
+    if nothing and entry.name.endswith((*SOURCE_SUFFIXES, *HEADER_SUFFIXES)):
+        raise DesignError(f"{entry.path}: a link that leads to nothing; remove it, or put the file there",
+                          reasons.UNREADABLE)  # fmt: skip
+    return False
 
 
 def _refuse_links_out(path: Path, files: Sequence[Path]) -> None:

@@ -198,7 +198,7 @@ def test_bad_core_files_are_refused_each_by_itself(project: Path) -> None:
         ("CAPI=1\n[main]\n", ":1: CAPI1"),
         ("name: x\n", ":1: not a FuseSoC core file"),
         ("", ":1: not a FuseSoC core file"),
-        ("CAPI=2:\nname: ::x:1\nfilesets: {rtl: [\n", ":4: "),
+        ("CAPI=2:\nname: ::x:1\nfilesets: {rtl: [\n", ":3: "),
         ("CAPI=2:\nname: ::x:1\ntargets: 3\n", "targets"),
         ("CAPI=2:\n- a\n", "not a core file"),
         ("CAPI=2:\n", "not a core file"),

@@ -120,7 +120,8 @@ def _described(file: str, error: BaseException) -> str:
     """An error of the library in one line; its line numbers lack the first line of the file."""
     text = str(error)
     match = _LINE.search(text)
-    where = f"{file}:{int(match[1]) + 1}" if match else file
+    n_lines = len(Path(file).read_text(errors="replace").splitlines())
+    where = f"{file}:{min(int(match[1]) + 1, n_lines)}" if match else file
     text = re.sub(r'\s*in "<[^>]*>",', "", text)
     text = _LINE.sub("", text).replace("Error validating data", "").replace("Error validating ", "")
     said = " ".join(re.sub(r"For further information.*", "", text).split())[:240] or type(error).__name__

@@ -57,9 +57,9 @@ def design_paths(path: Path) -> list[Path]:
             for entry in entries:
                 if entry.name.startswith("."):
                     continue
-                if entry.is_dir():
+                if kind(path / entry.name) == "folder":
                     folders.append(path / entry.name)
-                elif entry.name == SETTINGS_FILE or (entry.name.endswith(suffixes) and entry.is_file()):
+                elif entry.name == SETTINGS_FILE or entry.name.endswith(suffixes):
                     return [path]
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None

@@ -238,6 +238,8 @@ class _Reader:
         path = self._found(name, where, bases, "file")
         if path is None or path in self._known:
             return
+        if path.suffix in LIST_SUFFIXES:
+            raise DesignError(f"{where}: {name!r} is a file list; write -f before it", reasons.MALFORMED)
         self._known.add(path)
         is_other = path.suffix.lower() in NOT_RTL_SUFFIXES
         (self.listed.others if is_other else self.listed.sources).append(path)
