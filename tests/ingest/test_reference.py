@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from llm4cov_assets.errors import UserError
+from llm4cov_assets.ingest.importing import import_source
 from llm4cov_assets.ingest.reference import (
     CORPUS,
     REFERENCE_FILE,
@@ -20,6 +21,7 @@ from llm4cov_assets.ingest.reference import (
 from llm4cov_assets.ingest.registry import corpus_designs, development_designs, evaluation_set, reference_targets
 from llm4cov_assets.ingest.registry import fresh_records as fresh
 from llm4cov_assets.profiles import profile
+from sim import reasons
 from sim.simulation import CoveragePoint, UncoveredItem
 
 GOOD = """\
@@ -135,3 +137,11 @@ def test_profiles_evaluate_on_the_development_collection_and_fresh_designs_stand
     assert evaluated.isdisjoint(r.name for r in fresh())
     assert {r.benchmark for r in fresh()} == {"hand_written_fresh"}
     assert evaluated | {r.name for r in fresh()} == {p.name for p in CORPUS.iterdir() if p.is_dir()}
+
+
+def test_nobody_trains_on_a_copy_of_a_fresh_design(tmp_path: Path, home: Path) -> None:
+    text = (CORPUS / "dma_engine" / "dma_engine.sv").read_text()
+    (tmp_path / "mine.sv").write_text(text.replace("dma_engine", "mine"))
+    [refused] = import_source(tmp_path / "mine.sv", home, split="train", dry_run=True).rejected
+    assert refused.reason == reasons.CONTAMINATED
+    assert "dma_engine" in refused.detail
