@@ -19,10 +19,9 @@ inbox_entries = dg.AssetSpec(
     code_version="1",
     metadata=column_schema("design_events"),
     description=(
-        "The folder `data/inbox/` (or `$LLM4COV_HOME/inbox/`), as the sensor `inbox` saw it last: each entry with its "
-        "version, its batch, how it stands and why. An event here whenever that changes; `llm4cov inbox` shows the "
-        "same, the table `design_events` the history.\n\n"
-        "*Needs:* the sensor. *Costs:* nothing."
+        "What lies in `data/inbox/`: each entry with its version, how it stands and why. An event here whenever that "
+        "changes; `llm4cov inbox` shows the same, the view `design_history` the past.\n\n"
+        "*Needs:* the sensor `inbox`. *Costs:* nothing."
     ),
 )
 

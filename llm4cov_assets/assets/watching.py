@@ -94,19 +94,22 @@ class Noted:
     asked: dict[str, int] = field(default_factory=lambda: {})
     shown: str = ""
     known: bool = False
+    _before: str = ""
 
     @classmethod
     def load(cls, path: Path) -> Noted:
         """Read the file; one that cannot be read counts as none."""
         with suppress(OSError, ValueError, KeyError, TypeError):
-            found = json.loads(path.read_text())
-            return cls(path, dict(found["entries"]), dict(found["asked"]), str(found["shown"]), True)
+            text = path.read_text()
+            found = json.loads(text)
+            return cls(path, dict(found["entries"]), dict(found["asked"]), str(found["shown"]), True, text)
         return cls(path)
 
     def save(self) -> None:
-        """Write the file."""
-        content = {"entries": self.entries, "asked": self.asked, "shown": self.shown}
-        replace_file(self.path, json.dumps(content).encode())
+        """Write the file, if there is something new."""
+        text = json.dumps({"entries": self.entries, "asked": self.asked, "shown": self.shown})
+        if text != self._before:
+            replace_file(self.path, text.encode())
 
     def was(self, key: str) -> str:
         """What an entry was last: present, gone, or nothing when that is not known."""
@@ -314,4 +317,4 @@ def event_rows(found: Sequence[Event], at: datetime) -> list[dict[str, Any]]:
 
 def now() -> datetime:
     """The time as tables hold it."""
-    return datetime.now(UTC).replace(tzinfo=None, microsecond=0)
+    return datetime.now(UTC).replace(tzinfo=None)

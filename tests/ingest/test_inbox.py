@@ -399,7 +399,7 @@ def test_what_changed_before_it_was_taken_in_is_told_apart(tmp_path: Path) -> No
     file = drop(tmp_path / "inbox", "m/m.sv")
     [entry] = scan(tmp_path / "inbox").entries
     file.write_text("module other; endmodule\n")
-    with pytest.raises(UserError, match="m changed before .* a version of its own"):
+    with pytest.raises(UserError, match=r"m changed before .* a version of its own"):
         take_in(tmp_path, batch_of(entry))
     file.unlink()
     file.parent.rmdir()
