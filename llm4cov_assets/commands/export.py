@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from llm4cov_assets.export.datasets import Shape, Source
     from llm4cov_assets.export.selection import Selection
+    from llm4cov_assets.export.tally import Limits
     from llm4cov_assets.export.wording import Designs
 
 commands = typer.Typer(
@@ -33,6 +34,10 @@ ConfigOption = Annotated[
     str | None, typer.Option("--config", metavar="HASH|all", help="configuration; default: the current one")
 ]
 FormatOption = Annotated[str, typer.Option("--format", help="hf (Parquet for datasets), jsonl or parquet")]
+LengthOption = Annotated[
+    int | None, typer.Option("--max-chars", min=1, help="leave out rows with more characters of text")
+]
+UniqueOption = Annotated[bool, typer.Option("--unique", help="leave out rows whose text an earlier row has")]
 ValidationOption = Annotated[
     float, typer.Option(min=0.0, max=0.5, help="share of the rows to hold out, by whole clusters of designs")
 ]
@@ -62,6 +67,8 @@ def sft(
     split: SplitOption = "train",
     min_gain: GainOption = None,
     config: ConfigOption = None,
+    max_chars: LengthOption = None,
+    unique: UniqueOption = False,
     validation: ValidationOption = 0.0,
     fmt: FormatOption = "hf",
     dry_run: DryRunOption = False,
@@ -69,6 +76,7 @@ def sft(
 ) -> None:
     """Examples for supervised fine-tuning, as prompt and completion and as messages. Exit code 1 when none fits."""
     from llm4cov_assets.export import sft as kind
+    from llm4cov_assets.export.tally import Limits
 
     _one_of("--text", text, TEXTS)
 
@@ -76,7 +84,8 @@ def sft(
         return kind.source(selection, text, designs), None  # type: ignore[arg-type]  # checked above
 
     chosen = _chosen(stage, design, policy, role, split, min_gain)
-    _export(folder, chosen, config, make, fmt, validation, dry_run, as_json, training=True)
+    limits = Limits(max_chars, unique, validation)
+    _export(folder, chosen, config, make, fmt, limits, dry_run, as_json, training=True)
 
 
 @commands.command()
@@ -93,6 +102,8 @@ def preferences(
     split: SplitOption = "train",
     min_gain: GainOption = None,
     config: ConfigOption = None,
+    max_chars: LengthOption = None,
+    unique: UniqueOption = False,
     validation: ValidationOption = 0.0,
     fmt: FormatOption = "hf",
     dry_run: DryRunOption = False,
@@ -101,6 +112,7 @@ def preferences(
     """Pairs of answers to one state for DPO: the best that passed, the worst that was simulated; one that runs against
     one that does not is a pair whatever the margin. Exit code 1 when there is none."""
     from llm4cov_assets.export import preferences as kind
+    from llm4cov_assets.export.tally import Limits
 
     _one_of("--text", text, TEXTS)
 
@@ -108,7 +120,8 @@ def preferences(
         return kind.source(selection, text, margin, designs), None  # type: ignore[arg-type]  # checked above
 
     chosen = _chosen(stage, design, policy, role or ["repair"], split, min_gain)
-    _export(folder, chosen, config, make, fmt, validation, dry_run, as_json, training=True)
+    limits = Limits(max_chars, unique, validation)
+    _export(folder, chosen, config, make, fmt, limits, dry_run, as_json, training=True)
 
 
 @commands.command()
@@ -132,12 +145,13 @@ def trajectories(
 ) -> None:
     """Every step of every trajectory: testbench, observation, coverage, gain, seeds. Exit code 1 when there is none."""
     from llm4cov_assets.export import trajectories as kind
+    from llm4cov_assets.export.tally import Limits
 
     def make(selection: Selection, designs: Designs) -> tuple[Source, Any]:
         return kind.source(selection, hits), kind.points(selection) if hits else None
 
     chosen = _chosen(stage, design, policy, role, split, min_gain)
-    _export(folder, chosen, config, make, fmt, 0.0, dry_run, as_json, training=False)
+    _export(folder, chosen, config, make, fmt, Limits(), dry_run, as_json, training=False)
 
 
 def _chosen(
@@ -165,7 +179,7 @@ def _export(
     config: str | None,
     make: Callable[[Selection, Designs], tuple[Source, tuple[tuple[str, dict[str, Any]], Shape] | None]],
     fmt: str,
-    validation: float,
+    limits: Limits,
     dry_run: bool,
     as_json: bool,
     *,
@@ -195,7 +209,7 @@ def _export(
                 selection,
                 target,
                 fmt=fmt,  # type: ignore[arg-type]  # checked above
-                validation=validation,
+                limits=limits,
                 points=points,
                 dry_run=dry_run,
                 progress=lambda rows, total: tell("writing rows", rows, total, ""),
@@ -223,6 +237,10 @@ def _show(description: dict[str, Any], target: Path, dry_run: bool) -> None:
     for row in counts:
         table.add_row(*("" if v is None else f"{v:.3f}" if isinstance(v, float) else str(v) for v in row.values()))
     console.print(table)
+    for reason, n in description["left_out"].items():
+        console.print(f"{n} left out: {reason}")
+    if description["duplicates"] and "same text" not in str(description["left_out"]):
+        console.print(f"{description['duplicates']} rows have the text of an earlier one; --unique leaves them out")
     for entry in description.get("trained", []):
         which = "exactly what" if entry["same"] else "not all or not only what"
         console.print(f"stage {entry['stage']}: {which} checkpoint {entry['checkpoint_id'][:8]} was trained on")

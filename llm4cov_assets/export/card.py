@@ -30,7 +30,7 @@ def card(source: Source, description: dict[str, Any], shapes: Sequence[Written],
         source.about,
         _warning(source),
         _use(shapes, ending),
-        _counts(description),
+        _counts(source, description),
         _columns(shapes),
         _origin(description),
         _licence(description),
@@ -85,7 +85,7 @@ def _use(shapes: Sequence[Written], ending: str) -> str:
     return "\n".join(lines)
 
 
-def _counts(description: dict[str, Any]) -> str:
+def _counts(source: Source, description: dict[str, Any]) -> str:
     parts = ["## Rows", _table(description["counts"])]
     splits = description["splits"]
     if "validation" in splits:
@@ -94,11 +94,18 @@ def _counts(description: dict[str, Any]) -> str:
             f"{splits['train']} rows are in the split train, {splits['validation']} in validation: all rows of the"
             f" clusters {held_out}. A cluster is a hand-written design or one generator family."
         )
-    filters = "; ".join(f"{name}: {_plain(value)}" for name, value in description["filters"].items())
-    parts.append(f"Filters: {filters}.")
-    settings = "; ".join(f"{name}: {_plain(value)}" for name, value in description["settings"].items())
-    if settings:
-        parts.append(f"Settings: {settings}.")
+    for heading in ("filters", "settings"):
+        said = "; ".join(f"{name}: {_plain(value) or 'none'}" for name, value in description[heading].items())
+        parts.append(f"{heading.capitalize()}: {said}.")
+    for reason, n in description["left_out"].items():
+        parts.append(f"{n} rows were left out: {reason}.")
+    if source.kind != "trajectories":
+        of_text = description["characters"]
+        parts.append(
+            f"The text has {of_text['all']} characters, that of the longest row {of_text['longest']}."
+            f" {description['duplicates']} rows had the text of an earlier row"
+            + (" and were left out." if description["settings"]["unique"] else "; `--unique` leaves such out.")
+        )
     for entry in description.get("trained", []):
         parts.append(
             f"Stage {entry['stage']} of {entry['config_hash']}: "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -15,8 +16,9 @@ from llm4cov_assets.export import card, provenance
 from llm4cov_assets.export.datasets import Row, Shape, Source
 from llm4cov_assets.export.guard import refuse_evaluation
 from llm4cov_assets.export.selection import Selection, Validation
+from llm4cov_assets.export.tally import NO_LIMITS, Limits, Tally
 from llm4cov_assets.export.writing import Shards, file_sha256, new_folder
-from sim.identity import canonical, sha256
+from sim.identity import sha256
 
 Format = Literal["hf", "jsonl", "parquet"]
 """`hf` and `jsonl` write every shape, `parquet` the first one only."""
@@ -28,13 +30,16 @@ Progress = Callable[[int, int], None]
 """Called with (rows written, rows in all)."""
 
 
-@dataclass
+class _NothingLeft(Exception):
+    pass
+
+
+@dataclass(frozen=True)
 class Exported:
     """What was written, or would be: `description` is the content of `export.json`."""
 
     rows: int
     description: dict[str, Any]
-    files: list[dict[str, Any]] = field(default_factory=list)
 
 
 def export(
@@ -44,99 +49,83 @@ def export(
     target: Path,
     *,
     fmt: Format,
-    validation: float = 0.0,
+    limits: Limits = NO_LIMITS,
     points: tuple[tuple[str, dict[str, Any]], Shape] | None = None,
     dry_run: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> Exported:
     """Write the rows of `source` to the new folder `target`, with README.md and export.json beside them.
 
-    `validation` is the share of the rows that whole clusters are held out for. `points` is written as a data set of
-    its own. With `dry_run`, or when there are no rows, nothing is written. UserError when rows come from evaluation
-    designs, and when `target` is taken or cannot be written.
+    `points` is written as a data set of its own. With `dry_run`, or when there are no rows, nothing is written.
+    UserError when rows come from evaluation designs, and when `target` is taken or cannot be written.
     """
     connection.execute(f"set memory_limit = '{_MEMORY}'")
     if source.training:
         refuse_evaluation(connection, *source.chosen)
-    counts = _counts(connection, source)
-    total = sum(count["rows"] for count in counts)
-    held_out = _validation(connection, source, validation)
+    held_out, total = _validation(connection, source, limits.validation)
+    tally = Tally(source)
+    rows = tally.taken(_reported(_rows(connection, source.sql), total, progress), limits)
     description = {
         "kind": source.kind,
         "title": source.title,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "format": fmt,
         "filters": selection.as_json(),
-        "settings": dict(source.settings),
+        "settings": {**source.settings, "max_characters": limits.max_characters, "unique": limits.unique},
         "training_data": source.training,
-        "rows": total,
-        "counts": counts,
-        "validation": {"share": validation, "clusters": sorted(held_out.clusters)},
+        "validation": {"share": limits.validation, "clusters": sorted(held_out.clusters)},
         **provenance.describe(connection, source, selection),
     }
     if dry_run or not total:
-        return Exported(total, description)
-    with new_folder(target) as folder:
-        trained = _Trained()
-
-        def counted() -> Iterator[Row]:
-            for number, row in enumerate(_rows(connection, source.sql), 1):
-                trained.add(row)
-                yield source.prepare(row)
-                if number % _BATCH == 0 or number == total:
-                    progress(number, total)
-
-        shapes = source.shapes[:1] if fmt == "parquet" else source.shapes
-        ending = "jsonl" if fmt == "jsonl" else "parquet"
-        files = _write(folder, counted(), shapes, ending, held_out)
+        for _ in rows:
+            pass
+        return Exported(tally.rows, description | tally.as_json())
+    shapes = source.shapes[:1] if fmt == "parquet" else source.shapes
+    ending = "jsonl" if fmt == "jsonl" else "parquet"
+    with contextlib.suppress(_NothingLeft), new_folder(target) as folder:
+        files = _write(folder, rows, shapes, ending, held_out)
+        description |= tally.as_json()
+        if not tally.rows:
+            raise _NothingLeft
         shown = [(shape, held_out.splits) for shape in shapes]
         if points is not None:
             files += _write(folder, _rows(connection, points[0]), (points[1],), ending, Validation())
             shown.append((points[1], ("train",)))
-        if source.kind == "sft" and "example_id" in source.shapes[0].columns:
-            description["trained"] = provenance.trained(connection, trained.hashes())
+        if tally.hashes:
+            description["trained"] = provenance.trained(connection, tally.hashes)
         description["files"] = _described(folder, files)
         description["splits"] = _splits(files, source.shapes[0].name)
-        (folder / "README.md").write_text(card.card(source, description, shown, ending), encoding="utf-8")
         readme = folder / "README.md"
-        described = {"path": "README.md", "bytes": readme.stat().st_size, "sha256": file_sha256(readme)}
-        (folder / "export.json").write_bytes(card.as_json(description | {"card": described}))
-    return Exported(total, description, description["files"])
+        readme.write_text(card.card(source, description, shown, ending), encoding="utf-8")
+        about_card = {"path": "README.md", "bytes": readme.stat().st_size, "sha256": file_sha256(readme)}
+        (folder / "export.json").write_bytes(card.as_json(description | {"card": about_card}))
+    return Exported(tally.rows, description)
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, query: tuple[str, dict[str, Any]]) -> Iterator[Row]:
     """The rows of a query, a batch at a time."""
-    for batch in connection.execute(*query).to_arrow_reader(_BATCH):
+    for batch in connection.cursor().execute(*query).to_arrow_reader(_BATCH):
         yield from batch.to_pylist()
 
 
-def _counts(connection: duckdb.DuckDBPyConnection, source: Source) -> list[dict[str, Any]]:
-    group = ", ".join(source.group)
-    gain = "margin" if source.kind == "preferences" else "gain"
-    names = (*source.group, "rows", "designs", f"mean_{gain}")
-    found = connection.execute(
-        f"select {group}, count(*), count(distinct design_id), avg({gain}) from ({source.sql[0]}) group by {group}"
-        f" order by {group}",
-        source.sql[1],
-    ).fetchall()
-    return [dict(zip(names, row, strict=True)) for row in found]
+def _reported(rows: Iterator[Row], total: int, progress: Progress) -> Iterator[Row]:
+    for number, row in enumerate(rows, 1):
+        yield row
+        if number % _BATCH == 0 or number == total:
+            progress(number, total)
 
 
-def _validation(connection: duckdb.DuckDBPyConnection, source: Source, share: float) -> Validation:
-    """Clusters in the order of a hash of their name, until they have `share` of the rows; never all of them."""
-    if share <= 0:
-        return Validation()
-    rows: Counter[str] = Counter(
-        dict(
-            connection.execute(f"select cluster, count(*) from ({source.sql[0]}) group by 1", source.sql[1]).fetchall()
-        )
-    )
+def _validation(connection: duckdb.DuckDBPyConnection, source: Source, share: float) -> tuple[Validation, int]:
+    """Clusters in the order of a hash of their name, until they have `share` of the rows; never all of them. Also the
+    number of rows."""
+    found = connection.execute(f"select cluster, count(*) from ({source.sql[0]}) group by 1", source.sql[1]).fetchall()
+    rows, total = dict(found), sum(n for _, n in found)
     chosen: set[str] = set()
     for cluster in sorted(rows, key=lambda name: sha256(["validation", name]))[:-1]:
-        if sum(rows[c] for c in chosen) >= share * rows.total():
+        if sum(rows[c] for c in chosen) >= share * total:
             break
         chosen.add(cluster)
-    return Validation(frozenset(chosen))
+    return Validation(frozenset(chosen)), total
 
 
 def _write(
@@ -184,30 +173,3 @@ def _splits(files: list[tuple[Path, int]], shape: str) -> dict[str, int]:
         if path.parent.name == shape:
             found[path.name.partition("-")[0]] += rows
     return dict(found)
-
-
-class _Trained:
-    """Hashes over prompts and completions by configuration and stage, as checkpoints have them (`data_hash`)."""
-
-    def __init__(self) -> None:
-        self._digests: dict[tuple[str, int], Any] = {}
-
-    def add(self, row: Row) -> None:
-        """Take the next row; rows come in the order in which stages train on them."""
-        if "completion" not in row:
-            return
-        import hashlib
-
-        key = (row["config_hash"], row["stage"])
-        first = key not in self._digests
-        digest = self._digests.setdefault(key, hashlib.sha256(b"["))
-        digest.update((b"" if first else b",") + canonical([row["prompt"], row["completion"]]))
-
-    def hashes(self) -> dict[tuple[str, int], str]:
-        """The hash of each configuration and stage."""
-        found = {}
-        for key, digest in self._digests.items():
-            whole = digest.copy()
-            whole.update(b"]")
-            found[key] = whole.hexdigest()
-        return found

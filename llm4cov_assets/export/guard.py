@@ -25,7 +25,7 @@ _OFFENDERS = """
 with
   evaluated as ({evaluated}),
   chosen as (select distinct design_id from ({chosen}))
-select coalesce(d.name, lower(hex(c.design_id))) as name, min(coalesce(
+select coalesce(d.name, lower(hex(c.design_id))) as name, max(coalesce(
   direct.why, 'has the RTL of ' || (select min(name) from rows.designs where design_id = same.design_id)
   || ': ' || same.why, 'the table designs does not know it')) as why
 from chosen as c
