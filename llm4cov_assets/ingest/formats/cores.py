@@ -16,7 +16,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from sim import reasons
@@ -63,7 +62,6 @@ def read_cores(files: list[str], wanted: list[str], root: str, without_top: bool
     With `without_top` a core that names no top module is read too, by its default target.
     """
     from fusesoc.capi2.coreparser import Core2Parser
-    from fusesoc.coremanager import CoreManager
 
     class Parser(Core2Parser):
         """Takes keys without a value for left out, as earlier versions of FuseSoC did."""
@@ -72,31 +70,80 @@ def read_cores(files: list[str], wanted: list[str], root: str, without_top: bool
             _drop_nulls(capi_data)
             super().validate(capi_data)
 
-    config = SimpleNamespace(
-        resolve_env_vars_early=False, allow_additional_properties=True, cache_root=Path(root, ".fusesoc-cache")
-    )
-    manager = CoreManager(config)
-    manager.core2parser = Parser(False, True)
-    cores: dict[str, Any] = {}
-    failed: dict[str, CoreReading] = {}
-    owners: dict[str, str] = {}
+    parser = Parser(resolve_env_vars=False, allow_additional_properties=True)
+    library = _Library(root)
     for file in files:
-        try:
-            core = _parsed(file, manager)
-            name = str(core.name)
-            if name in owners:
-                raise _Refused(reasons.NAME_TAKEN, f"{file}: the core {name} is in {owners[name]} too; keep one")
-        except _Refused as refused:
-            reason, message = refused.args
-            failed[file] = CoreReading(file, Path(file).stem, reason, message)
-            continue
-        cores[file], owners[name] = core, file
-        manager.db.add(core, None)
+        library.add(file, parser)
     for file in wanted:
-        if file in failed:
-            yield failed[file]
-        else:
-            yield _read(cores[file], manager, root, without_top, failed)
+        yield library.failed[file] if file in library.failed else _read(library.cores[file], library, without_top)
+
+
+class _Library:
+    """Core files that can be read, by file, and those that cannot."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.cores: dict[str, Any] = {}
+        self.failed: dict[str, CoreReading] = {}
+        self._files: dict[str, str] = {}
+        self._providers: dict[tuple[str, str, str], list[Any]] = {}
+
+    def add(self, file: str, parser: Any) -> None:
+        """Read a core file. What a second one of the same name says does not count."""
+        from fusesoc.core import Core
+
+        try:
+            core = Core(parser=parser, core_file=file, cache_root=Path(self.root, ".fusesoc-cache"))
+            names = [core.name, *core.get_virtuals({"tool": TOOL})]
+        except Exception as error:
+            self.failed[file] = CoreReading(file, Path(file).stem, reasons.MALFORMED, _described(file, error))
+            return
+        first = self._files.setdefault(str(core.name), file)
+        if first != file:
+            message = f"{file}: the core {core.name} is in {first} too; keep one"
+            self.failed[file] = CoreReading(file, core.name.name, reasons.NAME_TAKEN, message)
+            return
+        self.cores[file] = core
+        for name in names:
+            self._providers.setdefault((name.vendor, name.library, name.name), []).append(core)
+
+    def needed_by(self, top: Any, flags: Mapping[str, Any]) -> list[Any]:
+        """The core `top` and all that it depends on, dependencies first. Raises _Refused when one is missing, which the
+        library's solver does not name, and its DependencyError for versions that contradict each other."""
+        from fusesoc.coremanager import CoreDB
+
+        cores = CoreDB()  # of these alone: solving takes time for each core that there is
+        for core in self._reachable(top, flags):
+            cores.add(core, None)
+        return list(cores.solve(top.name, flags))
+
+    def _reachable(self, top: Any, flags: Mapping[str, Any]) -> Iterator[Any]:
+        waiting, seen = [(top, True)], {str(top.name)}
+        while waiting:
+            core, is_certain = waiting.pop()
+            yield core
+            for depend in core.get_depends(_flags_of(core, top, flags)):
+                if depend.conflict:
+                    continue
+                found = self._find(core, depend, is_certain)
+                new = [c for c in found if str(c.name) not in seen]
+                seen.update(str(c.name) for c in new)
+                waiting += [(c, is_certain and len(found) == 1) for c in new]  # of several the solver chooses
+
+    def _find(self, core: Any, depend: Any, is_certain: bool) -> list[Any]:
+        from fusesoc.vlnv import compare_relation
+
+        there = self._providers.get((depend.vendor, depend.library, depend.name), [])
+        found = [c for c in there if c.name.name != depend.name or compare_relation(c.name, depend.relation, depend)]
+        if found or not is_certain:
+            return found
+        why = next((f" ({r.message})" for r in self.failed.values() if r.name == depend.name), "")
+        why = f" (but {', '.join(_shown(c.name) for c in there)})" if there else why
+        raise _Refused(
+            reasons.UNREADABLE,
+            f"{core.core_file}: depends on {_shown(depend)}, which no core file below {self.root} provides{why}; "
+            "import a folder that holds it too, with --format fusesoc",
+        )
 
 
 def _drop_nulls(data: Any) -> None:
@@ -105,15 +152,6 @@ def _drop_nulls(data: Any) -> None:
             del data[key]
     for value in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
         _drop_nulls(value)
-
-
-def _parsed(file: str, manager: Any) -> Any:
-    from fusesoc.core import Core
-
-    try:
-        return Core(parser=manager.core2parser, core_file=file, cache_root=manager.config.cache_root)
-    except Exception as error:
-        raise _Refused(reasons.MALFORMED, _described(file, error)) from None
 
 
 def _described(file: str, error: BaseException) -> str:
@@ -128,7 +166,7 @@ def _described(file: str, error: BaseException) -> str:
     return f"{where}: not a core file that FuseSoC reads: {said}; mend it there"
 
 
-def _read(core: Any, manager: Any, root: str, without_top: bool, failed: Mapping[str, CoreReading]) -> CoreReading:
+def _read(core: Any, library: _Library, without_top: bool) -> CoreReading:
     from fusesoc.coremanager import DependencyError
 
     reading = CoreReading(str(core.core_file), core.name.name)
@@ -138,8 +176,7 @@ def _read(core: Any, manager: Any, root: str, without_top: bool, failed: Mapping
             return reading
         reading.description = core.get_description() or ""
         flags = {"target": target or "default", "tool": TOOL, "is_toplevel": True}
-        _refuse_what_is_missing(core, manager, flags, root, failed)
-        _collect(reading, manager.get_depends(core.name, flags), core, flags)
+        _collect(reading, library.needed_by(core, flags), core, flags)
     except _Refused as refused:
         reading.reason, reading.message = refused.args
     except DependencyError as error:
@@ -166,39 +203,6 @@ def _target(core: Any) -> tuple[str | None, str]:
 
 def _flags_of(core: Any, top: Any, flags: Mapping[str, Any]) -> dict[str, Any]:
     return {**flags, "is_toplevel": core.name == top.name}
-
-
-def _refuse_what_is_missing(
-    top: Any, manager: Any, flags: Mapping[str, Any], root: str, failed: Mapping[str, CoreReading]
-) -> None:
-    """The solver says only that there is no solution."""
-    from fusesoc.vlnv import compare_relation
-
-    known: dict[tuple[str, str, str], list[Any]] = {}
-    for core in manager.db.find():
-        for name in (core.name, *core.get_virtuals(flags)):
-            known.setdefault((name.vendor, name.library, name.name), []).append(core)
-    waiting, seen = [top], {str(top.name)}
-    while waiting:
-        core = waiting.pop()
-        for depend in core.get_depends(_flags_of(core, top, flags)):
-            if depend.conflict:
-                continue
-            there = known.get((depend.vendor, depend.library, depend.name), [])
-            found = [
-                c for c in there if c.name.name != depend.name or compare_relation(c.name, depend.relation, depend)
-            ]
-            if not found:
-                why = next((f" ({r.message})" for r in failed.values() if r.name == depend.name), "")
-                why = f" (but {', '.join(_shown(c.name) for c in there)})" if there else why
-                raise _Refused(
-                    reasons.UNREADABLE,
-                    f"{core.core_file}: depends on {_shown(depend)}, which no core file below {root} provides{why}; "
-                    "import a folder that holds it too, with --format fusesoc",
-                )
-            if len(found) == 1 and str(found[0].name) not in seen:  # of several the solver chooses
-                seen.add(str(found[0].name))
-                waiting += found
 
 
 def _shown(name: Any) -> str:
