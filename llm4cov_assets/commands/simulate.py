@@ -169,7 +169,7 @@ def close(
     rounds: Annotated[int, typer.Option(min=0, help="repair rounds after the drafts")] = 8,
     policy: Annotated[
         list[str] | None,
-        typer.Option(help="policy, repeatable; default: newest student, scripted/directed, scripted/random"),
+        typer.Option(help="policy, repeatable; default: newest student and the scripted partners"),
     ] = None,
     budget_sims: Annotated[int, typer.Option(min=1, help="logical simulations, at most")] = 64,
     samples: Annotated[int, typer.Option(min=1, help="proposals of each policy in a round")] = 4,
