@@ -23,6 +23,7 @@ from warehouse.frames import POLARS_TYPES
 from warehouse.schema import TABLES
 
 if TYPE_CHECKING:
+    from llm4cov_assets.ingest.overlap import Overlap
     from llm4cov_assets.ingest.records import DesignRecord
     from llm4cov_assets.learning.evaluation import Episode
     from llm4cov_assets.learning.rollout import Step
@@ -184,6 +185,15 @@ def design_tables(rows: Iterable[Mapping[str, Any]], designs: Sequence[Design]) 
             for table in DETAIL_TABLES
         },
     }
+
+
+def overlap_row(
+    overlap: Overlap, *, kind: str, design_id: str, other_design_id: str, split: str, other_split: str
+) -> dict[str, Any]:
+    """One row of `overlaps`; `kind` is one of `ingest/copies.py`."""
+    measured = {name: getattr(overlap, name) for name in ("share", "exact", "identical", "file", "other_file")}
+    ids = {"design_id": design_id, "other_design_id": other_design_id}
+    return {**ids, "kind": kind, "split": split, "other_split": other_split, **measured}
 
 
 def build_check_row(design: Design, simulation: Simulation, build: Build) -> dict[str, Any]:

@@ -21,6 +21,7 @@ SUMMARIES = {
     "designs": "name || ', ' || split || ', ' || n_lines || ' lines'",
     "design_files": "path || ' (' || role || ', ' || n_lines || ' lines)'",
     "exclusions": "reason",
+    "design_events": "name || ', ' || what || coalesce(', version ' || version, '')",
     "policies": "name || ' (' || engine || ')'",
     "prompts": "length(text) || ' characters'",
     "generations": "'sample ' || sample || ', ' || if(error = '', finish_reason, error)",

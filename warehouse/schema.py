@@ -288,6 +288,24 @@ TABLES: dict[str, Table] = {
             """,
         ),
         _table(
+            "overlaps",
+            "design_id other_design_id",
+            "keyed",
+            "Designs that resemble another one, each with the one that it resembles most.",
+            """
+            design_id id -> designs  design
+            other_design_id id -> designs  design that it resembles
+            kind text  contaminated (of training, resembles one of evaluation), duplicate or near duplicate
+            split text  split of the design
+            other_split text  split of the other one
+            share float  ROUGE-L F1 (whitespace tokens) of the two files that are most alike; 1 if identical
+            exact bool  false: the files are too long to compare, share is what it is at most
+            identical bool  the files differ in comments and layout only
+            file text  file of the design
+            other_file text  file of the other one
+            """,
+        ),
+        _table(
             "design_events",
             "event_id",
             "keyed",

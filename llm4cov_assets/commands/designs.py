@@ -10,6 +10,7 @@ import typer
 
 from llm4cov_assets.commands.design_page import show_design
 from llm4cov_assets.commands.import_designs import import_designs
+from llm4cov_assets.commands.overlap import show_overlap
 from llm4cov_assets.errors import UserError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def mount(app: typer.Typer) -> None:
 
 group.command("import")(import_designs)
 group.command("show")(show_design)
+group.command("overlap")(show_overlap)
 
 
 @group.command("list")
