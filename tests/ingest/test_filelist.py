@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.formats import reader
@@ -76,13 +78,14 @@ def test_the_identity_of_a_design_does_not_depend_on_where_it_lies(project: Path
     [
         "// first\nrtl/box.sv // a comment\n# another\nrtl/leaf.v # and one\n",
         "/* a\n comment */ rtl/box.sv /* x */ rtl/leaf.v",
-        '"rtl/box.sv"\r\n\'rtl/leaf.v\'\r\n',
+        "\"rtl/box.sv\"\r\n'rtl/leaf.v'\r\n",
         "rtl/box.sv \\\nrtl/leaf.v \\\n",
         "\ufeffrtl/box.sv rtl/leaf.v",
         "$RTL/box.sv ${RTL}/leaf.v",
         "$(RTL)/box.sv\n$(RTL)/./leaf.v",
         "rtl//box.sv rtl/../rtl/leaf.v rtl/leaf.v",
         "-sverilog +v2k +lint=all -timescale 1ns/1ps -full64 rtl/box.sv -work lib --Mdir out rtl/leaf.v +nospecify",
+        "--cc --exe --Mdir . -CFLAGS '-O2 -g' --timing --x-assign fast rtl/box.sv rtl/leaf.v sim/main.cpp",
         "rtl/box.sv rtl/leaf.v sim/main.cpp constraints.xdc",
     ],
 )
@@ -184,3 +187,24 @@ def test_messages_name_list_line_and_mend(project: Path) -> None:
 def test_a_hundred_thousand_lines_are_read(project: Path) -> None:
     text = "// nothing\n" * 95_000 + "rtl/leaf.v\n" * 4_999 + "rtl/box.sv\n"
     assert paths(read(project, text)) == ["leaf.v", "box.sv"]
+
+
+PIECES = st.sampled_from(
+    ["-f ", "-F a.f", "-v ", "-y ", "+incdir+", "+define+", "+libext+", "-G", "-top ", "rtl/leaf.v", "rtl/box.sv", ".",
+     "/", "//", "/*", "*/", "#", "\\", "\n", "\r\n", " ", '"', "'", "$", "${", "$(HOME)", "${HOME}", "=", "+", "-", "~",
+     "\0", "\ufeff", "\x1b", "\ud7ff", "\u2028", "*", "[", "é", "a" * 300]
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=30).map("".join))
+def test_whatever_a_list_holds_it_is_a_design_or_refused_in_one_line(project: Path, text: str) -> None:
+    path = project / "any.f"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    [candidate] = reader(str(path))[0]()
+    try:
+        found = candidate.gather()
+    except DesignError as error:
+        assert str(error).isprintable() and str(error).startswith(str(project)) and "; " in str(error)
+    else:
+        assert found.sources and all(".." not in f.path.split("/") for f in found.sources)

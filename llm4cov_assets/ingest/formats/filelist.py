@@ -62,8 +62,8 @@ SWITCHES_WITH_VALUE = {
     "-logfile", "-o", "--Mdir", "-Mdir", "--prefix", "-CFLAGS", "-LDFLAGS", "-cflags", "-ldflags", "-j", "--threads",
     "-U", "-makelib", "-nclibdirname", "-cdslib", "-hdlvar", "-access", "-xmlibdirname", "-seed", "-svseed", "-P",
     "-language", "--language", "--std", "-std", "-libmap", "--libmap", "-suppress", "-warn", "-error", "-modelsimini",
-    "-ntb_opts", "-assert", "-cm", "-cm_dir", "-cm_name", "-uvmhome", "-input", "-snapshot", "-reflib", "-tcl",
-    "--x-assign", "--x-initial", "--output-split", "--trace-depth", "--exe", "-xlrm", "-pa_upf",
+    "-ntb_opts", "-assert", "-cm", "-cm_dir", "-cm_name", "-uvmhome", "-input", "-snapshot", "-reflib",
+    "--x-assign", "--x-initial", "--output-split", "--trace-depth", "-xlrm", "-pa_upf",
 }  # fmt: skip
 """Switches of tools whose value is the word after them, and that do not change what a design is."""
 
