@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ class Look:
     standing: Standing
     work: Work
 
-    @property
+    @cached_property
     def entries(self) -> dict[str, Entry]:
         """Entries by name."""
         return {entry.name: entry for entry in self.scan.entries}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from llm4cov_assets.errors import UserError
@@ -56,9 +57,15 @@ def memory_file(home: Path) -> Path:
 def taken(home: Path, batch: str) -> Taken | None:
     """What is noted of the version that `batch` was imported under; None before its import."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        note = json.loads(_note(home, batch).read_text())
-        return Taken(note["batches"], [Rejection(**r) for r in note["rejected"]])
+        return _read_note(_note(home, batch))
     return None
+
+
+@lru_cache(maxsize=10_000)
+def _read_note(path: Path) -> Taken:
+    """What a note says; it is never written again."""
+    note = json.loads(path.read_text())
+    return Taken(note["batches"], [Rejection(**r) for r in note["rejected"]])
 
 
 def take_in(home: Path, batch: str, *, check: Check | None = None, batch_size: int | None = None) -> Taken:
