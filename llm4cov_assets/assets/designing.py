@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -19,6 +20,7 @@ from sim.design import DesignError
 from sim.identity import content_id
 
 if TYPE_CHECKING:
+    from llm4cov_assets.assets.progress import Task
     from llm4cov_assets.assets.resources import SimulatorResource
     from llm4cov_assets.ingest.kept import KeptDesign
     from sim.simulator import Simulator
@@ -53,7 +55,8 @@ def _imported(work: Work, simulator: SimulatorResource) -> dict[str, Any]:
         with simulator.open() as running:
             yield from build_check(designs, progress, running)
 
-    found = take_in(work.store.home, work.partition or "", check=check)
+    with _told(work) as progress:
+        found = take_in(work.store.home, work.partition or "", check=check, progress=progress)
     if set(found.batches) <= {work.partition}:
         return {}
     return {"batches": {"markdown": "\n".join(f"- `{batch}`: {n} designs" for batch, n in found.batches.items())}}
@@ -72,6 +75,23 @@ def _checked(work: Work, simulator: SimulatorResource) -> dict[str, pl.DataFrame
         for _ in build_check(kept, silent, running, parts.append):
             pass
     return {name: pl.concat([part[name] for part in parts]) for name in (parts[0] if parts else {})}
+
+
+@contextmanager
+def _told(work: Work) -> Iterator[Progress]:
+    """The progress of an import as tasks of the asset, one after the other."""
+    with ExitStack() as stack:
+        now: tuple[str, Task, int] | None = None
+
+        def tell(what: str, done: int, total: int | None, name: str) -> None:
+            nonlocal now
+            if now is None or now[0] != what:
+                stack.close()
+                now = what, stack.enter_context(work.task(what, total or 0, "designs")), 0
+            now[1].advance(max(0, done - now[2]))
+            now = now[0], now[1], max(done, now[2])
+
+        yield tell
 
 
 def evaluation_content(work: Work) -> str:

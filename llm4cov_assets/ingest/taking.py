@@ -12,7 +12,7 @@ from pathlib import Path
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest import git_source
 from llm4cov_assets.ingest.git_source import GitError
-from llm4cov_assets.ingest.importing import Check, Rejection, import_source
+from llm4cov_assets.ingest.importing import Check, Progress, Rejection, import_source, silent
 from llm4cov_assets.ingest.inbox import Entry, scan_inbox
 from llm4cov_assets.ingest.kept import kept_batch
 from llm4cov_assets.ingest.looking import Memory
@@ -68,7 +68,14 @@ def _read_note(path: Path) -> Taken:
     return Taken(note["batches"], [Rejection(**r) for r in note["rejected"]])
 
 
-def take_in(home: Path, batch: str, *, check: Check | None = None, batch_size: int | None = None) -> Taken:
+def take_in(
+    home: Path,
+    batch: str,
+    *,
+    check: Check | None = None,
+    batch_size: int | None = None,
+    progress: Progress = silent,
+) -> Taken:
     """Import the version that `batch` is named after, unless that was done; later changes in the inbox do not matter.
 
     `check` may refuse designs, for example because they do not build. Raises UserError when the inbox does not hold
@@ -81,7 +88,9 @@ def take_in(home: Path, batch: str, *, check: Check | None = None, batch_size: i
     entry = _find(home, batch)
     try:
         with _laid_out(entry, home) as place:
-            report = import_source(place, home, split="inbox", batch=batch, batch_size=batch_size, check=check)
+            report = import_source(
+                place, home, split="inbox", batch=batch, batch_size=batch_size, check=check, progress=progress
+            )
             rejected = [_readable(r, str(place), entry) for r in report.rejected]
         found = Taken({name: len(designs) for name, designs in report.batches.items() if designs}, rejected)
     except (UserError, GitError, DesignError) as error:

@@ -21,6 +21,7 @@ from llm4cov_assets.ingest.looking import Memory
 from llm4cov_assets.ingest.pointers import Pointer, pointer, read_pointer
 from llm4cov_assets.ingest.taking import take_in, taken
 from llm4cov_assets.ingest.versions import batch_name, belongs_to, entry_key, first_batch, reason, standing
+from sim.identity import content_id, sha256
 
 LATER = 4_000_000_000.0
 
@@ -159,6 +160,18 @@ def test_the_hash_follows_content_and_names_of_files(tmp_path: Path) -> None:
     file.rename(file.with_name("e.sv"))
     hashes.add(scan(tmp_path).entries[0].content_hash)
     assert len(hashes) == 4
+
+
+def test_the_hash_of_folders_and_files_is_that_of_earlier_programs(tmp_path: Path) -> None:
+    """Or every design of an existing home would be closed again."""
+    for name in ("d/a/x.sv", "d/a-b.sv", "f.sv"):
+        drop(tmp_path, name)
+    hashed = {e.name: e.content_hash for e in scan(tmp_path).entries}
+    files = {n: sha256((tmp_path / n).read_bytes()) for n in ("d/a/x.sv", "d/a-b.sv", "f.sv")}
+    assert hashed == {
+        "d": content_id("inbox", [["d/a/x.sv", files["d/a/x.sv"]], ["d/a-b.sv", files["d/a-b.sv"]]]),
+        "f": content_id("inbox", [["f.sv", files["f.sv"]]]),
+    }
 
 
 def test_a_file_list_changes_with_the_files_that_it_names(tmp_path: Path) -> None:
