@@ -190,7 +190,7 @@ def design_tables(rows: Iterable[Mapping[str, Any]], designs: Sequence[Design]) 
 def overlap_row(
     overlap: Overlap, *, kind: str, design_id: str, other_design_id: str, split: str, other_split: str
 ) -> dict[str, Any]:
-    """One row of `overlaps`; `kind` is one of `ingest/copies.py`."""
+    """One row of `design_overlaps`; `kind` is one of `ingest/copies.py`."""
     measured = {name: getattr(overlap, name) for name in ("share", "exact", "identical", "file", "other_file")}
     ids = {"design_id": design_id, "other_design_id": other_design_id}
     return {**ids, "kind": kind, "split": split, "other_split": other_split, **measured}

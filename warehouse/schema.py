@@ -288,7 +288,7 @@ TABLES: dict[str, Table] = {
             """,
         ),
         _table(
-            "overlaps",
+            "design_overlaps",
             "design_id other_design_id",
             "keyed",
             "Designs that resemble another one, each with the one that it resembles most.",

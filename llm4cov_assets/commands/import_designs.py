@@ -93,6 +93,7 @@ def import_designs(
         )  # fmt: skip
         if not dry_run:
             storing.write({"rejected_designs": storing.rejected_rows(report.rejected)}, "adhoc")
+            storing.write({"design_overlaps": storing.overlap_rows(report)}, "adhoc")
             storing.publish()
     if as_json:
         print(json.dumps(_as_json(report, dry_run), ensure_ascii=False))

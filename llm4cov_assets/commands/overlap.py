@@ -30,7 +30,7 @@ def show_overlap(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON on stdout")] = False,
 ) -> None:
     """Which training designs resemble evaluation designs, and which designs of a split each other. What is found is
-    stored too (table `overlaps`).
+    stored too (table `design_overlaps`).
 
     Exit code 1 when a training design is contaminated.
     """
@@ -64,7 +64,7 @@ def show_overlap(
 
 
 def _store(found: Sequence[Copy], profile: str) -> None:
-    """Write `overlaps`, and the designs that no one has stored yet."""
+    """Write `design_overlaps`, and the designs that no one has stored yet."""
     from llm4cov_assets import rows
     from llm4cov_assets.commands import storing
     from llm4cov_assets.home import home
@@ -78,12 +78,12 @@ def _store(found: Sequence[Copy], profile: str) -> None:
     stored = set(Store(home()).query("select design_id from designs")["design_id"])
     missing = [r for design_id, r in involved.items() if design_id not in stored]
     storing.write(storing.tables_of(r.load() if isinstance(r, KeptDesign) else r for r in missing), "adhoc", profile)
-    storing.write({"overlaps": rows.table_frame("overlaps", map(overlap_row, found))}, "adhoc", profile)
+    storing.write({"design_overlaps": rows.table_frame("design_overlaps", map(overlap_row, found))}, "adhoc", profile)
     storing.publish()
 
 
 def overlap_row(copy: Copy) -> dict[str, Any]:
-    """Its row of `overlaps`."""
+    """Its row of `design_overlaps`."""
     from llm4cov_assets import rows
     from llm4cov_assets.ingest.copies import id_of
 

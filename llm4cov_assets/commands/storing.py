@@ -11,12 +11,14 @@ import polars as pl
 
 from llm4cov_assets import rows
 from llm4cov_assets.home import home
+from llm4cov_assets.ingest.kept import kept_designs
 from llm4cov_assets.profiles import profile as named_profile
 from sim.design import Design, DesignError
 from sim.elaborate import Analysis, analyse
 from warehouse.store import Provenance, Store
 
 if TYPE_CHECKING:
+    from llm4cov_assets.ingest.importing import ImportReport
     from llm4cov_assets.ingest.records import DesignRecord
     from sim.simulator import Simulator
 
@@ -89,3 +91,22 @@ def simulator(wanted: bool = True) -> Iterator[Simulator | None]:
 def rejected_rows(rejected: Sequence[Any]) -> pl.DataFrame:
     """Rows of `rejected_designs`."""
     return rows.table_frame("rejected_designs", [vars(r) for r in rejected])
+
+
+def overlap_rows(report: ImportReport) -> pl.DataFrame:
+    """Rows of `design_overlaps` of an import: what resembles other designs of its split, and what evaluation designs
+    that came in show to be contaminated."""
+    kept = {d.name: d for designs in kept_designs(home()).values() for d in designs}
+    alike = [(o, kept.get(o.design), kept.get(o.other), "near duplicate") for o in report.overlaps]
+    alike += [(o, design, kept.get(o.other), "contaminated") for design, o in report.contaminated]
+    return rows.table_frame(
+        "design_overlaps",
+        [
+            rows.overlap_row(
+                overlap, kind=kind, design_id=design.design_id, other_design_id=other.design_id, split=design.split,
+                other_split=other.split,
+            )
+            for overlap, design, other, kind in alike
+            if design and other
+        ],
+    )  # fmt: skip

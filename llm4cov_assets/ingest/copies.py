@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, unified_diff
 
 from llm4cov_assets.ingest.canonical import canonical_content
 from llm4cov_assets.ingest.kept import KeptDesign
@@ -20,7 +19,7 @@ Known = DesignRecord | KeptDesign
 
 Progress = Callable[[str, int, int | None, str], None]
 
-_LONGEST = 3000  # tokens of files whose longest common run is looked for; it takes the product of both
+_LONGEST = 3000  # tokens of files that are shown beside each other; it takes the product of both
 
 
 @dataclass(frozen=True)
@@ -92,18 +91,18 @@ def id_of(record: Known) -> str:
     return record.design_id if isinstance(record, KeptDesign) else record.design.design_id
 
 
-def common_run(copy: Copy) -> tuple[int, str]:
-    """How many tokens the longest run has that both files hold, and its text as it stands in the first; 0 and nothing
-    for very long files."""
-    text = _text(design_of(copy.record), copy.overlap.file)
-    mine, theirs = text.split(), _text(design_of(copy.other), copy.overlap.other_file).split()
+def beside(copy: Copy) -> tuple[int, list[str]]:
+    """How many tokens the longest run has that both files hold, and the lines of both: common ones begin with a blank,
+    those of the first file only with -, those of the second with +. 0 and nothing for very long files."""
+    first, second = (
+        _text(design_of(copy.record), copy.overlap.file), _text(design_of(copy.other), copy.overlap.other_file)
+    )  # fmt: skip
+    mine, theirs = first.split(), second.split()
     if max(len(mine), len(theirs)) > _LONGEST:
-        return 0, ""
+        return 0, []
     run = SequenceMatcher(None, mine, theirs, autojunk=False).find_longest_match()
-    if not run.size:
-        return 0, ""
-    spans = [match.span() for match in re.finditer(r"\S+", text)][run.a : run.a + run.size]
-    return run.size, text[spans[0][0] : spans[-1][1]]
+    lines = unified_diff(first.splitlines(), second.splitlines(), n=len(mine), lineterm="")
+    return run.size, [line for line in lines if not line.startswith(("---", "+++", "@@"))]
 
 
 def _text(design: Design, path: str) -> str:

@@ -278,10 +278,10 @@ def _tried(report: ImportReport, check: Check, progress: Progress) -> None:
         else:
             passed.append(design)
     names = {d.name for d in passed}
-    report.accepted = passed
     report.replaced = [d for d in report.replaced if d.name in names]
-    report.overlaps = [o for o in report.overlaps if o.design in names and o.other in names]
-    report.accepted = [d if d.cluster in names else replace(d, cluster=d.name) for d in passed]
+    refused_names = {d.name for d in report.accepted} - names
+    report.overlaps = [o for o in report.overlaps if not {o.design, o.other} & refused_names]
+    report.accepted = [replace(d, cluster=d.name) if d.cluster in refused_names else d for d in passed]
 
 
 def _contaminated(home: Path, accepted: Sequence[KeptDesign], progress: Progress) -> list[tuple[KeptDesign, Overlap]]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from llm4cov_assets.ingest.copies import KINDS, Copy, common_run
+from llm4cov_assets.ingest.copies import KINDS, Copy, beside
 from llm4cov_assets.report.page import STYLE
 
-_SHOWN_LINES = 14
+_SHOWN_LINES = 60
 HEADS = ("kind", "design", "resembles", "splits", "ROUGE-L", "file", "other file")
 """Columns of the table of copies."""
 
@@ -60,14 +61,14 @@ def summary(copies: Sequence[Copy], n_designs: int) -> str:
 
 
 def markdown_page(copies: Sequence[Copy], n_designs: int, least: float, shown: int) -> str:
-    """The page with the longest common run of the first `shown` copies."""
+    """The page with the differences of the first `shown` copies."""
     lines = ["# Copies among designs", "", f"{summary(copies, n_designs)}.", "", HOW.format(least=least), ""]
     lines += [f"| {' | '.join(HEADS)} |", f"|{' --- |' * len(HEADS)}"]
     lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells(c))} |" for c in copies]
     for copy in copies[:shown]:
-        n, text = _run(copy)
-        fence = "`" * max(3, 1 + max((len(run) for run in text.split() if set(run) == {"`"}), default=0))
-        lines += ["", f"## {copy.record.name} and {copy.other.name}", "", _said(n), "", fence + "verilog", text, fence]
+        said, text = _shown(copy)
+        fence = "`" * max([3, *(1 + len(run) for run in re.findall("`+", text))])
+        lines += ["", f"## {copy.record.name} and {copy.other.name}", "", said, "", fence + "diff", text, fence]
     return "\n".join(lines) + "\n"
 
 
@@ -77,9 +78,9 @@ def html_page(copies: Sequence[Copy], n_designs: int, least: float, shown: int) 
     rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells(c))}</tr>" for c in copies)
     parts = []
     for copy in copies[:shown]:
-        n, text = _run(copy)
+        said, text = _shown(copy)
         title = escape(f"{copy.record.name} and {copy.other.name}")
-        parts.append(f"<h3>{title}</h3><p class='how'>{escape(_said(n))}</p><pre>{escape(text)}</pre>")
+        parts.append(f"<h3>{title}</h3><p class='how'>{escape(said)}</p><pre>{_coloured(text)}</pre>")
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>Copies among designs</title><style>{STYLE}</style></head><body><h1>Copies among designs</h1>"
@@ -88,12 +89,17 @@ def html_page(copies: Sequence[Copy], n_designs: int, least: float, shown: int) 
     )
 
 
-def _run(copy: Copy) -> tuple[int, str]:
-    n, text = common_run(copy)
-    lines = text.split("\n")
-    cut = [f"... {len(lines) - _SHOWN_LINES} more lines"] if len(lines) > _SHOWN_LINES else []
-    return n, "\n".join(line[:200] for line in [*lines[:_SHOWN_LINES], *cut])
+def _coloured(text: str) -> str:
+    marks = {"+": "plus", "-": "minus"}
+    return "".join(f'<span class="{marks.get(line[:1], "")}">{escape(line) or " "}</span>' for line in text.split("\n"))
 
 
-def _said(n: int) -> str:
-    return f"The longest run that both files hold has {n} tokens:" if n else "Too long to show what both files hold."
+def _shown(copy: Copy) -> tuple[str, str]:
+    """What a person sees of both files: a sentence, and the beginning of their differences."""
+    n, difference = beside(copy)
+    if not n:
+        return "Too long to show side by side.", ""
+    lines = [line[:200] for line in difference]
+    if len(lines) > _SHOWN_LINES:
+        lines[_SHOWN_LINES:] = [f"... {len(lines) - _SHOWN_LINES} more lines"]
+    return f"The longest run of tokens that both files hold has {n}.", "\n".join(lines)

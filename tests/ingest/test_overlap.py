@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from llm4cov_assets.cli import app
 from llm4cov_assets.ingest import overlap, token_index
 from llm4cov_assets.ingest.canonical import canonical_content, canonical_tokens
+from llm4cov_assets.ingest.copies import Copy, copies
+from llm4cov_assets.ingest.importing import import_source, silent
 from llm4cov_assets.ingest.overlap import EvaluationIndex, SplitIndex
+from llm4cov_assets.ingest.records import SEEN_FAMILIES, DesignRecord
 from llm4cov_assets.ingest.registry import corpus_designs
 from llm4cov_assets.ingest.similarity import f1, least_common, rouge_l
+from llm4cov_assets.report.overlap import html_page, markdown_page
 from sim.design import Design, SourceFile
 from tests.soak import decontamination
+from warehouse.store import Store
 
 WORDS = st.lists(st.sampled_from(["begin", "end", "<=", "a;", "b;", "c", "d", "e"]), max_size=24)
 SHARES = st.sampled_from([0.01, 0.3, 0.5, 0.6, 0.7, 0.9, 1.0])
@@ -227,3 +236,63 @@ def test_macros_and_parameters_from_outside_are_content() -> None:
     ):
         assert canonical_content(changed) != canonical_content(plain)
     assert canonical_content(design("a", "`define A " * 50_000)), "nested as often as one likes"
+
+
+def record(name: str, split: str, text: str, benchmark: str = "") -> DesignRecord:
+    return DesignRecord(design(name, text), split, "imported", name, benchmark, f"/x/{name}")
+
+
+def found_copies(split: str = "all") -> list[Copy]:
+    other = "module b; wire [3:0] <script>; assign x = ```; endmodule"
+    records = [
+        record("e", "eval", COUNTER, "imported"),
+        record("seen", "eval", other, SEEN_FAMILIES),
+        record("copied", "train", COUNTER.replace("rst", "reset")),
+        record("apart", "train", other),
+        record("laid", "train", other.replace(" ", "\n")),
+        record("near", "train", other.replace("[3:0]", "[4:0]")),
+        record("far", "train", "package p; endpackage"),
+        record("inbox", "inbox", COUNTER),
+    ]
+    return copies(records, silent, split)
+
+
+def test_copies_are_told_by_kind() -> None:
+    told = [(c.kind, c.record.name, c.other.name) for c in found_copies()]
+    assert told == [
+        ("contaminated", "copied", "e"), ("duplicate", "laid", "apart"), ("near duplicate", "near", "apart"),
+    ]  # fmt: skip
+    assert [c.kind for c in found_copies("eval")] == []
+    assert len(found_copies("train")) == 3
+
+
+def test_a_page_shows_both_files_whatever_they_hold() -> None:
+    page = html_page(found_copies(), 8, 0.5, 20)
+    assert "<script>" not in page and "&lt;script&gt;" in page
+    assert '<span class="minus">-  always @(posedge clk) if (reset)' in page
+    text = markdown_page(found_copies(), 8, 0.5, 1)
+    assert "1 contaminated, 1 duplicate, 1 near duplicate" in text
+    assert text.count("## ") == 1, "only so many are shown"
+    assert "````diff" in markdown_page(found_copies(), 8, 0.5, 20)
+
+
+def test_the_command_tells_copies_and_stores_them(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "one.v").write_text(COUNTER.replace("counter", "one"))
+    (tmp_path / "src" / "two.v").write_text(COUNTER.replace("counter", "two").replace("[7:0]", "[8:0]"))
+    import_source(tmp_path / "src" / "one.v", home)
+    import_source(tmp_path / "src" / "two.v", home)
+    page = tmp_path / "page.html"
+    run = CliRunner().invoke(
+        app, ["designs", "overlap", "--profile", "quick", "--least", "0.9", "--json", "--out", str(page)]
+    )
+    assert run.exit_code == 0, run.output
+    [told] = [c for c in json.loads(run.stdout) if c["design"] == "two"]
+    assert (told["kind"], told["other"], told["exact"]) == ("near duplicate", "one", True)
+    rows = Store(home).query(
+        "select d.name, o.name as other, share from design_overlaps as x join designs as d using (design_id)"
+        " join designs as o on o.design_id = x.other_design_id"
+    )
+    assert {"name": "two", "other": "one", "share": told["share"]} in rows.to_dicts()
+    assert "two and one" in page.read_text()
+    assert CliRunner().invoke(app, ["designs", "overlap", "--split", "x"]).exit_code != 0
