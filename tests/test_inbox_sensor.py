@@ -17,11 +17,12 @@ import pytest
 from test_due import FIFO, finish
 
 from definitions import defs
-from llm4cov_assets.assets import looking_after, watching
+from llm4cov_assets.assets import designing, looking_after, watching
 from llm4cov_assets.assets.closing import closed_imports
 from llm4cov_assets.assets.due import REASON
 from llm4cov_assets.assets.inbox import due_closures, inbox
 from llm4cov_assets.assets.partitions import design_batches
+from llm4cov_assets.ingest import importing
 from llm4cov_assets.ingest.importing import import_source
 from llm4cov_assets.ingest.taking import take_in
 from llm4cov_assets.profiles import PROFILES
@@ -309,3 +310,32 @@ def test_events_are_rows_that_hold_together(home: Home) -> None:
         "source": str(home.path / "inbox" / "d.sv"),
     }  # fmt: skip
     assert store.read("design_events").schema["seen_at"] == pl.Datetime("us")
+
+
+@pytest.mark.slow
+def test_what_does_not_run_is_refused_where_it_is_checked(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small entry when it is imported, of a large one each batch: building everything first would take hours."""
+    stuck = "module stuck(input clk, input a, output b); wire c; assign c = a ? ~c : 1'b0; assign b = c; " + (
+        "initial $finish; endmodule\n")  # fmt: skip
+    monkeypatch.setattr(designing, "BATCH_SIZE", 2)
+    for i in range(3):
+        home.drop(f"large/d{i}/d{i}.sv", module(f"d{i}", i + 1))
+    home.drop("large/stuck/stuck.sv", stuck)
+    home.drop("small/stuck.sv", stuck)
+    home.drop("small/design.toml", 'name = "small"\n')
+    large, small = (str(b) for b in home.runs())
+    job = defs.resolve_job_def("register_designs")
+
+    def register(batch: str) -> tuple[list[str], list[str]]:
+        assert job.execute_in_process(instance=home.instance, partition_key=batch).success
+        rows = [Store(home.path).read(table, partition_key=batch) for table in ("designs", "rejected_designs")]
+        return sorted(rows[0]["name"]), [f"{r['name']}: {r['reason']}" for r in rows[1].iter_rows(named=True)]
+
+    assert register(small) == ([], ["small: does not run"])
+    monkeypatch.setattr(importing, "fitting_size", lambda count: 2)
+    assert register(large) == ([], [])
+    assert home.runs() == [f"{large}-000", f"{large}-001"]
+    assert register(f"{large}-000") == (["d0", "d1"], [])
+    assert register(f"{large}-001") == (["d2"], ["stuck: does not run"])
+    assert set(Store(home.path).read("designs")["deterministic"]) == {True}
+    assert home.shown()["small"][0] == "rejected"

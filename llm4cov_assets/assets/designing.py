@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -13,7 +14,7 @@ from llm4cov_assets.assets.batches import evaluation_records, is_first_of_versio
 from llm4cov_assets.assets.work import Outcome, Work
 from llm4cov_assets.ingest.importing import Progress, Rejection
 from llm4cov_assets.ingest.kept import kept_batch
-from llm4cov_assets.ingest.records import DesignRecord
+from llm4cov_assets.ingest.records import BATCH_SIZE, DesignRecord
 from llm4cov_assets.ingest.taking import take_in
 from llm4cov_assets.report.plots import histogram, markdown
 from sim.design import DesignError
@@ -40,11 +41,13 @@ def registered_designs(work: Work, simulator: SimulatorResource) -> Outcome:
     build, or does not run under reset and clocks, is refused."""
     metadata = _imported(work, simulator) if is_first_of_version(work.partition or "") else {}
     batch = open_batch(work.partition or "", work.profile, work.store.home)
-    tables, found = analysed(work, batch.records)
-    rejected = [*batch.rejected, *found]
+    checked, known, refused = _checked(work, simulator)
+    records = [replace(r, deterministic=known.get(r.design.design_id, r.deterministic)) for r in batch.records
+               if r.design.design_id not in refused]  # fmt: skip
+    tables, found = analysed(work, records)
+    rejected = [*batch.rejected, *refused.values(), *found]
     tables["rejected_designs"] = _rejected_rows(rejected)
-    tables |= _checked(work, simulator)
-    return Outcome(tables, design_metadata(tables["designs"], rejected) | metadata)
+    return Outcome(tables | checked, design_metadata(tables["designs"], rejected) | metadata)
 
 
 def _imported(work: Work, simulator: SimulatorResource) -> dict[str, Any]:
@@ -52,6 +55,9 @@ def _imported(work: Work, simulator: SimulatorResource) -> dict[str, Any]:
     from llm4cov_assets.ingest.build_check import build_check
 
     def check(designs: Sequence[KeptDesign], progress: Progress) -> Iterator[tuple[KeptDesign, Rejection | None]]:
+        if len(designs) > BATCH_SIZE:  # hours of builds before anything is closed: each batch checks its own
+            yield from ((design, None) for design in designs)
+            return
         with simulator.open() as running:
             yield from build_check(designs, progress, running)
 
@@ -62,19 +68,22 @@ def _imported(work: Work, simulator: SimulatorResource) -> dict[str, Any]:
     return {"batches": {"markdown": "\n".join(f"- `{batch}`: {n} designs" for batch, n in found.batches.items())}}
 
 
-def _checked(work: Work, simulator: SimulatorResource) -> dict[str, pl.DataFrame]:
-    """Rows of the build check of the designs that came in as this partition; mostly they are in the cache by now."""
+def _checked(
+    work: Work, simulator: SimulatorResource
+) -> tuple[dict[str, pl.DataFrame], dict[str, bool | None], dict[str, Rejection]]:
+    """The build check of the designs that came in as this partition: its rows, and by design id whether those that run
+    are deterministic, and why designs of the inbox are refused. What was checked before is in the cache."""
     from llm4cov_assets.ingest.build_check import build_check
-    from llm4cov_assets.ingest.importing import silent
 
     kept = [d for d in kept_batch(work.store.home, work.partition or "") if d.kind == "imported"]
     if not kept:
-        return {}
+        return {}, {}, {}
     parts: list[dict[str, pl.DataFrame]] = []
-    with simulator.open() as running:
-        for _ in build_check(kept, silent, running, parts.append):
-            pass
-    return {name: pl.concat([part[name] for part in parts]) for name in (parts[0] if parts else {})}
+    with simulator.open() as running, _told(work) as progress:
+        done = list(build_check(kept, progress, running, parts.append))
+    known = {design.design_id: design.deterministic for design, why in done if not why}
+    refused = {design.design_id: why for design, why in done if why and design.split == "inbox"}
+    return {name: pl.concat([part[name] for part in parts]) for name in (parts[0] if parts else {})}, known, refused
 
 
 @contextmanager
