@@ -71,6 +71,7 @@ class Expressions:
 
     def __init__(self) -> None:
         self._table: dict[tuple[object, ...], Expression] = {}
+        self._slices: dict[tuple[int, int, int], Expression] = {}
 
     def _make(
         self,
@@ -117,6 +118,15 @@ class Expressions:
             return self.const(a.value >> low, width)
         if a.op == "slice":
             return self.slice(a.args[0], a.low + high, a.low + low)
+        # operands are shared: without a memory, slicing what was built of slices would take exponential time
+        key = (a.number, high, low)
+        found = self._slices.get(key)
+        if found is None:
+            found = self._slices[key] = self._slice(a, high, low)
+        return found
+
+    def _slice(self, a: Expression, high: int, low: int) -> Expression:
+        """The same, pushed into the operands of `a` where that is exact."""
         if a.op == "concat":
             parts: list[Expression] = []
             base = a.width
@@ -135,7 +145,7 @@ class Expressions:
             return self.arithmetic(a.op, x, y)
         if a.op == "sext" and high < a.args[0].width:
             return self.slice(a.args[0], high, low)
-        return self._make("slice", width, (a,), high=high, low=low)
+        return self._make("slice", high - low + 1, (a,), high=high, low=low)
 
     def concat(self, parts: Iterable[Expression]) -> Expression:
         flat: list[Expression] = []

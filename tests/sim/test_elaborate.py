@@ -179,6 +179,20 @@ def test_what_elaboration_cannot_make_sense_of_is_not_followed(
     assert any(branch.steps for branch in found.branches)
 
 
+def test_words_that_are_built_of_parts_of_themselves_stay_small() -> None:
+    found = analysis("""module m(input logic [31:0] a, input logic [31:0] b, output logic [31:0] y);
+      logic [31:0] power;
+      always_comb begin
+        power = a; y = 0;
+        for (int i = 0; i < 32; i++) begin
+          y = y ^ ({32{b[i]}} & power);
+          power = {power[30:0], 1'b0} ^ ({32{power[31]}} & 32'h04C11DB7);
+        end
+      end
+    endmodule""")
+    assert len(found.netlist.x._table) < 20_000
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("folder", "top"), [("picorv32", None), ("serv", "serv_rf_top")])
 def test_real_designs_are_analysed_whole(folder: str, top: str | None) -> None:
