@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+
+from pyslang import ast, syntax
 
 from llm4cov_assets.ingest.formats.listed import Listed, canonical, gathered, is_below, kind
 from sim import reasons
@@ -52,7 +55,8 @@ def add_library_modules(
         unit = compile_files(found.sources, found.includes, found.include_dirs, found.defines.items(), (), listed.top)
         if listed.top is None:
             listed.top = _only_root(unit)
-        new = [p for name in _missing(unit) if (p := finder.find(name)) and p not in listed.sources]
+        known = set(listed.sources)
+        new = [p for name in _missing(unit) if (p := finder.find(name)) and p not in known]
         if not new:
             return replace(found, top=listed.top)
         listed.sources += dict.fromkeys(new)
@@ -67,9 +71,35 @@ def _only_root(unit: Elaboration) -> str | None:
 
 
 def _missing(unit: Elaboration) -> Iterator[str]:
+    """Names that are used and defined nowhere; those in branches of `generate` that are left out, too, as the simulator
+    looks for them."""
+    names = _Names(unit)
+    yield from (name for name in names.used if name not in names.defined)
     for diagnostic in unit.compilation.getAllDiagnostics():
         if _MISSING.search(str(diagnostic.code)) and diagnostic.args:
             yield str(diagnostic.args[0])
+
+
+class _Names:
+    """Modules and packages that a compilation unit uses and defines, in the order of its text."""
+
+    def __init__(self, unit: Elaboration) -> None:
+        self.used: dict[str, None] = {}
+        self.defined: set[str] = set()
+        unit.tree.root.visit(self._visit)
+
+    def _visit(self, node: Any) -> ast.VisitAction:
+        if isinstance(node, syntax.ModuleDeclarationSyntax):
+            self.defined.add(node.header.name.valueText)
+        elif isinstance(node, syntax.UdpDeclarationSyntax):
+            self.defined.add(node.name.valueText)
+        elif isinstance(node, syntax.HierarchyInstantiationSyntax):
+            self.used[node.type.valueText] = None
+        elif isinstance(node, syntax.PackageImportItemSyntax):
+            self.used[node.package.valueText] = None
+        elif isinstance(node, syntax.ScopedNameSyntax) and isinstance(node.left, syntax.IdentifierNameSyntax):
+            self.used[node.left.identifier.valueText] = None
+        return ast.VisitAction.Advance
 
 
 class _Finder:
