@@ -100,6 +100,11 @@ def _split(name: str) -> list[_Name]:
     return found
 
 
+def _role(name: str) -> str:
+    """The role that the last word of a port's name gives it; empty if it has none."""
+    return next((n.role for n in _split(name)), "")
+
+
 def _by_name(ports: dict[str, Port], tested: set[tuple[str, str]]) -> Iterator[Handshake]:
     asking: dict[Stem, dict[str, str]] = {}
     answering: dict[Stem, dict[str, str]] = {}
@@ -122,11 +127,11 @@ def _by_structure(ports: dict[str, Port], tested: set[tuple[str, str]]) -> Itera
     for driven, answer in tested:
         if driven not in ports or answer not in ports:
             continue
-        inward, outward = ({n.role for n in _split(name)} for name in (driven, answer))
+        inward, outward = _role(driven), _role(answer)
         likeness = len(_beginning(driven, answer))
-        if inward & _VALID and outward & (_READY | _READY_LOW):
+        if inward in _VALID and outward in _READY | _READY_LOW:
             found.append((likeness, _pair(driven, answer, ports, tested)))
-        elif inward & _READY and outward & (_VALID_LOW | {"valid", "vld"}):
+        elif inward in _READY and outward in _VALID_LOW | {"valid", "vld"}:
             found.append((likeness, _pair(answer, driven, ports, tested)))
     found.sort(key=lambda item: (-item[0], len(item[1].valid + item[1].ready), item[1].valid, item[1].ready))
     return (h for _, h in found)
@@ -141,8 +146,8 @@ def _pair(valid: str, ready: str, ports: dict[str, Port], tested: set[tuple[str,
         valid,
         ready,
         "valid" if inward else "ready",
-        valid_low=bool(roles[0] & _VALID_LOW) != bool(_LOW.search(valid)),
-        ready_low=bool(roles[1] & _READY_LOW) != bool(_LOW.search(ready)),
+        valid_low=(_role(valid) in _VALID_LOW) != bool(_LOW.search(valid)),
+        ready_low=(_role(ready) in _READY_LOW) != bool(_LOW.search(ready)),
         evidence=("both" if named else "structure") if both in tested else "names",
     )
 
@@ -227,7 +232,7 @@ def _with_payload(pairs: list[Handshake], ports: dict[str, Port]) -> Iterator[Ha
         if best:
             chosen = [p for score, p in scored if score == best]
         else:
-            chosen = [p for p in same if not any(any(stem) for stem in _stems(p))]
+            chosen = [p for p in same if ports[p.valid].width == 1 and not any(any(stem) for stem in _stems(p))]
             chosen = chosen if port.width > 1 or _SMALL_PAYLOAD.search(port.name) else []
         if len(chosen) == 1:
             owned[chosen[0].valid].append(port.name)

@@ -207,6 +207,12 @@ def test_a_fifo_is_known_by_what_it_tests_together() -> None:
     ]
 
 
+def test_a_response_to_a_request_of_the_design_is_no_offer() -> None:
+    ports = "input logic rd_valid, input logic [7:0] rd_data, output logic rd_request, output logic [7:0] q"
+    tested = "always_ff @(posedge clk) if (rd_request && rd_valid) begin q <= rd_data; rd_request <= 0; end"
+    assert handshake(ports, tested) == []
+
+
 def test_structure_confirms_names_and_active_low_ones_are_marked() -> None:
     found = handshake(
         "input logic a_valid, input logic [7:0] a_data, output logic a_ready, b_req_n, input logic b_ack_n",
