@@ -56,7 +56,7 @@ def inbox(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReaso
         asset_events=[
             dg.AssetMaterialization(
                 "inbox",
-                description=done.words[:500],
+                description=done.stands[:500],
                 metadata={"entries": dg.MetadataValue.md(done.shown), **done.counts},
             )
         ]

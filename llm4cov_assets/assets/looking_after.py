@@ -47,11 +47,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Done:
-    """What a tick found: batches to add, runs to start, the inbox in words, and (when it changed) as a table."""
+    """What a tick found: batches to add, runs to start; why there are none; the inbox in words, and (when it changed)
+    as a table."""
 
     batches: list[str] = field(default_factory=lambda: [])
     requests: list[Request] = field(default_factory=lambda: [])
     words: str = ""
+    stands: str = ""
     shown: str = ""
     counts: dict[str, int] = field(default_factory=lambda: {})
 
@@ -85,10 +87,9 @@ def _finish(
         noted.entries[f"line {line.name}"] = {"status": line.status, "version": line.version, "since": line.since}
     noted.save()
     counts = dict(Counter(line.status for line in found))
-    words = in_words(found) or f"nothing in {inbox}"
-    if not requests and words:
-        words = f"nothing new in {inbox}: {words}" if found else words
-    return Done(batches, requests, words, table(found) if changed and (found or noted.known) else "", counts)
+    stands = in_words(found)
+    words = f"nothing new in {inbox}: {stands}" if found else f"nothing in {inbox}"
+    return Done(batches, requests, words, stands, table(found) if changed and (found or noted.known) else "", counts)
 
 
 def _new(look: Look) -> tuple[list[str], list[Request]]:

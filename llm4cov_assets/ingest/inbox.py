@@ -111,8 +111,10 @@ def _add(result: Scan, taken: dict[str, str], path: Path, memory: Memory, moment
             _put(result, taken, _entry(path, name, label, memory, moment))
     except NotYet as why:
         _leave_out(result, label, name, why)
-    except (UserError, GitError) as error:
-        _leave_out(result, label, name, NotYet(str(error)))
+    except (UserError, GitError, OSError) as error:
+        why = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
+        _leave_out(result, label, name, NotYet(why))
+        # what a source pointed at before is not gone for that
         result.waiting.update((name, f"{name}."))
 
 
@@ -180,9 +182,14 @@ def _hashed_list(path: Path, label: str, memory: Memory, moment: Moment) -> str:
             moment.take(sum(len(f.content) for f in members))
             parts += [[f.path, sha256(f.content)] for f in members]
             files += [str(found.folder / f.path) for f in members if found.folder]
+    except NotYet:
+        raise
     except (DesignError, UserError) as error:
         # the import says the same; until then it is looked at again each time
         return content_id("inbox list", parts, str(error))
+    except Exception as error:
+        # whatever a reader stumbles over: one entry must not stop the others
+        raise NotYet(f"cannot be read ({type(error).__name__}: {error})") from error
     found_hash = content_id("inbox list", parts)
     if mark := _mark([path, *map(Path, files)], moment):
         memory.put(label, mark, hash=found_hash, files=files)

@@ -198,6 +198,17 @@ def test_a_file_list_changes_with_the_files_that_it_names(tmp_path: Path) -> Non
     assert seen() != third
 
 
+def test_a_core_file_changes_with_the_files_that_it_names(tmp_path: Path) -> None:
+    file = drop(tmp_path, "cores/m/m.sv")
+    text = "CAPI=2:\nname: ::m:1\nfilesets:\n  rtl:\n    files: [m.sv]\n    file_type: systemVerilogSource\n"
+    drop(tmp_path, "cores/m/m.core", f"{text}targets:\n  default:\n    filesets: [rtl]\n    toplevel: m\n")
+    drop(tmp_path, "inbox/m.toml", f'path = "{tmp_path}/cores/m/m.core"\n')
+    [first] = scan(tmp_path / "inbox").entries
+    assert take_in(tmp_path, batch_of(first)).designs == 1
+    file.write_text(module("m") + "// changed\n")
+    assert scan(tmp_path / "inbox").entries[0].content_hash != first.content_hash
+
+
 # Nothing is read without bound, nor read again
 
 
@@ -294,6 +305,8 @@ def test_globs_of_a_source_file_make_an_entry_for_each_folder(tmp_path: Path) ->
         ("path = '/x'\ndesigns = '../*'", "no path below the source"),
         ("path = '/x'\ndesigns = ['**/*']", "no path below the source"),
         ("path = '/nowhere/at/all'", "nothing is there"),
+        ("path = '/" + "x" * 5000 + "'", "File name too long"),
+        ("path = '/dev/null'", "no RTL, list, archive"),
         ("path = '/x'\n" + "#" * 70_000, "too large"),
     ],
 )
