@@ -147,7 +147,8 @@ def run(options: argparse.Namespace) -> bool:
         for waiting in sample.values():
             waiting.compare(tokens)
         if (i + 1) % 10_000 == 0:
-            print(f"{i + 1:,} texts, {_memory() - memory:,} MB more", flush=True)
+            spent = f"{between.cpu_s:,.0f} CPU s between splits, {inside.cpu_s:,.0f} inside"
+            print(f"{i + 1:,} texts, {spent}, {_memory() - memory:,} MB more", flush=True)
     print(between.line(f"between {options.n:,} texts and {len(evaluation)} evaluation designs", against.compared))
     print(inside.line(f"inside {options.n:,} texts", split.compared))
     print(f"{_memory() - memory:,} MB of memory for {len(split):,} different files; {_memory():,} MB in all")
