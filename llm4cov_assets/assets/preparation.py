@@ -12,7 +12,7 @@ OWNERS = ["team:llm4cov"]
 
 
 @dg.asset(
-    group_name=GROUP, kinds={"verilog", "parquet"}, owners=OWNERS, code_version="1", partitions_def=design_batches,
+    group_name=GROUP, kinds={"verilog", "parquet"}, owners=OWNERS, code_version="2", partitions_def=design_batches,
     backfill_policy=backfill, metadata=column_schema("designs"),
 )  # fmt: skip
 def designs(
@@ -35,7 +35,7 @@ def designs(
 
 
 @dg.asset(
-    group_name=GROUP, kinds={"verilog", "verilator", "parquet"}, owners=OWNERS, code_version="2",
+    group_name=GROUP, kinds={"verilog", "verilator", "parquet"}, owners=OWNERS, code_version="3",
     metadata=column_schema("targets"), pool="simulation",
 )  # fmt: skip
 def eval_designs(
