@@ -73,7 +73,8 @@ another simulator; they are kept beside and never applied.
 Bundled designs carry targets of their own, from a longer campaign of the same kind, in the `reference.toml` beside them
 (`python -m llm4cov_assets.ingest.reference`). Evaluation keeps to the short campaign of the profile. *Left* are the
 points that the long campaign did not reach and that nobody has shown to be unreachable; *unreachable* are those for
-which `reference.toml` says why no stimulus reaches them. Coverage and targets count both as points.
+which `reference.toml` says why no stimulus reaches them. Coverage and targets count both as points. The testbenches in
+`tests/ingest/reaching` reach all that is left (`script/soak corpus`).
 """
 
 COLLECTIONS = """\
