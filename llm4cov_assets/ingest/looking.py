@@ -154,6 +154,8 @@ def _walk(root: Path, state: os.stat_result, moment: Moment) -> Iterable[Seen]:
                     continue
                 path = f"{relative}/{entry.name}"
                 if entry.is_dir(follow_symlinks=False):
+                    # files that keep their old time (cp -a, tar) show in that of the folder they were just put into
+                    moment.refuse_unsettled(entry.name, (entry.stat(follow_symlinks=False).st_mtime,))
                     folders.append((entry.path, path))
                     continue
                 found = _state(entry)

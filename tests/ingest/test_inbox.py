@@ -139,6 +139,17 @@ def test_what_is_still_being_copied_is_left_for_later(tmp_path: Path) -> None:
     assert names(scan(tmp_path, now=old + 102)) == ["young"]
 
 
+def test_files_that_keep_their_old_time_are_waited_for_too(tmp_path: Path) -> None:
+    """As cp -a and tar copy them: only the folder that they are put into tells."""
+    file = drop(tmp_path, "d/rtl/deep/a.sv")
+    now = file.stat().st_mtime + 100
+    for path in (tmp_path / "d", *(tmp_path / "d").rglob("*")):
+        os.utime(path, (now - 100, now - 100))
+    assert names(scan(tmp_path, now=now)) == ["d"]
+    os.utime(file.parent, (now, now))
+    assert scan(tmp_path, now=now).waiting == {"d"}
+
+
 def test_a_file_of_tomorrow_is_not_waited_for(tmp_path: Path) -> None:
     """Copied with its time from a machine whose clock goes ahead."""
     ahead = drop(tmp_path, "ahead/a.sv").stat().st_mtime
