@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from llm4cov_assets.assets.closing import calibrated_targets
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.importing import import_source
 from llm4cov_assets.ingest.reference import (
@@ -21,8 +22,10 @@ from llm4cov_assets.ingest.reference import (
 from llm4cov_assets.ingest.registry import corpus_designs, development_designs, evaluation_set, reference_targets
 from llm4cov_assets.ingest.registry import fresh_records as fresh
 from llm4cov_assets.profiles import profile
+from llm4cov_assets.rows import table_frame
 from sim import reasons
 from sim.simulation import CoveragePoint, UncoveredItem
+from warehouse.store import Provenance, Store
 
 GOOD = """\
 # a comment that a person wrote
@@ -145,3 +148,16 @@ def test_nobody_trains_on_a_copy_of_a_fresh_design(tmp_path: Path, home: Path) -
     [refused] = import_source(tmp_path / "mine.sv", home, split="train", dry_run=True).rejected
     assert refused.reason == reasons.CONTAMINATED
     assert "dma_engine" in refused.detail
+
+
+def test_a_closure_of_a_bundled_design_knows_its_targets_and_calibrated_ones_win(home: Path) -> None:
+    store, [found] = Store(home), reference("alu").targets
+    [alu] = [d for d in corpus_designs() if d.name == "alu"]
+    key = (alu.design_id, found.simulator)
+    assert calibrated_targets(store)[key] == found.targets
+    calibrated = {
+        "design_id": alu.design_id, "simulator": found.simulator, "metric": "overall", "target": 0.5,
+        "origin": "calibrated", "reference": 0.6, "simulations": 8,
+    }  # fmt: skip
+    store.write("targets", table_frame("targets", [calibrated]), Provenance(None, "c" * 8))
+    assert calibrated_targets(store)[key] == {"overall": 0.5}
