@@ -67,14 +67,14 @@ def test_designs_and_their_files_are_rows():
     found = frame.row(0, named=True)
     assert (found["n_files"], found["n_lines"], found["input_bits"], found["output_bits"]) == (2, 9, 6, 4)
     assert (found["resets"], found["cluster"], found["deterministic"]) == (["!rst_n"], "d", None)
-    assert (found["n_branches"], found["n_conditions_known"], found["n_tokens"]) == (4, 4, 67)
+    assert (found["n_branches"], found["n_conditions_known"], found["n_tokens"]) == (4, 4, 84)
     assert (found["difficulty"], found["difficulty_label"], found["declared_difficulty"]) == (0.0, "easy", "")
     unread = rows.design_row(DESIGN, split="adhoc", kind="imported", source="x", declared_difficulty="medium")
-    assert (unread["n_ports"], unread["n_tokens"], unread["difficulty"]) == (0, 67, None)
+    assert (unread["n_ports"], unread["n_tokens"], unread["difficulty"]) == (0, 84, None)
     assert checked(TABLES["designs"], rows.design_rows([unread]))["declared_difficulty"].to_list() == ["medium"]
     files = checked(TABLES["design_files"], rows.file_rows([DESIGN]))
     assert files["role"].to_list() == ["source", "include", "specification"]
-    assert files["n_tokens"].to_list() == [64, 3, None]
+    assert files["n_tokens"].to_list() == [81, 3, None]
 
 
 def test_what_elaboration_finds_in_a_design_is_rows():
@@ -82,7 +82,7 @@ def test_what_elaboration_finds_in_a_design_is_rows():
     tables = rows.design_tables([row], [DESIGN])
     for table, frame in tables.items():
         checked(TABLES[table], frame)
-    facts = {t for t in TABLES if t.startswith("design_")} - {"design_events"}
+    facts = {t for t in TABLES if t.startswith("design_")} - {"design_events", "design_overlaps"}
     assert set(tables) == {"designs", "exclusions", "targets"} | facts
     roles = tables["design_ports"].select("name", "role").rows()
     assert roles == [("clk", "clock"), ("rst_n", "reset"), ("a", "data"), ("q", "data")]
