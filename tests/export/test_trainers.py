@@ -28,6 +28,9 @@ def test_trl_trains_on_examples_and_on_preference_pairs(filled: Store, tmp_path:
     size = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "head_dim": 8}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 2}
     config = Qwen3Config(vocab_size=len(tokenizer), tie_word_embeddings=True, **size, **heads)
+    student = str(tmp_path / "model")  # from files, because DPO opens it once more as the reference
+    Qwen3ForCausalLM(config).save_pretrained(student)
+    tokenizer.save_pretrained(student)
     common = {
         "output_dir": str(tmp_path / "trainer"), "max_steps": 1, "per_device_train_batch_size": 2, "use_cpu": True,
         "bf16": False, "gradient_checkpointing": False, "report_to": "none", "save_strategy": "no", "logging_steps": 1,
@@ -41,9 +44,7 @@ def test_trl_trains_on_examples_and_on_preference_pairs(filled: Store, tmp_path:
     ):
         for shape in ("prompt_completion" if folder == "sft" else "prompt_chosen_rejected", "messages"):
             data = load_dataset(str(tmp_path / folder), shape, split="train", cache_dir=str(tmp_path / "cache"))
-            made = trainer(
-                model=Qwen3ForCausalLM(config), args=arguments, train_dataset=data, processing_class=tokenizer
-            )
+            made = trainer(model=student, args=arguments, train_dataset=data, processing_class=tokenizer)
             made.train()
             [loss] = [entry["loss"] for entry in made.state.log_history if "loss" in entry]
             assert loss > 0, (folder, shape)
