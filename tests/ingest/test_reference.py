@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from llm4cov_assets.ingest.reference import (
     REFERENCE_FILE,
     Targets,
     Unreachable,
+    campaigns,
     contradicted,
     parse,
     reference,
+    targets_of,
     written,
 )
 from llm4cov_assets.ingest.registry import corpus_designs, development_designs, evaluation_set, reference_targets
@@ -25,6 +28,7 @@ from llm4cov_assets.profiles import profile
 from llm4cov_assets.rows import table_frame
 from sim import reasons
 from sim.simulation import CoveragePoint, UncoveredItem
+from sim.simulator import Simulator
 from warehouse.store import Provenance, Store
 
 GOOD = """\
@@ -161,3 +165,19 @@ def test_a_closure_of_a_bundled_design_knows_its_targets_and_calibrated_ones_win
     }  # fmt: skip
     store.write("targets", table_frame("targets", [calibrated]), Provenance(None, "c" * 8))
     assert calibrated_targets(store)[key] == {"overall": 0.5}
+
+
+def test_a_campaign_gives_targets_and_shows_what_is_wrongly_called_unreachable(simulator: Simulator) -> None:
+    [alu] = [d for d in corpus_designs() if d.name == "alu"]
+    told: list[tuple[int, int]] = []
+    [(found, left)] = campaigns([alu], simulator, 8, 0, lambda now, done, total: told.append((done, total)))
+    targets = targets_of(found, reference("alu"), left, seed=0)
+    assert told[-1] == (8, 8)
+    assert (targets.simulations, targets.rtl_id, targets.simulator) == (8, alu.rtl_id, simulator.toolchain.simulator)
+    assert targets.reached["overall"] == pytest.approx(found.coverage.overall, abs=1e-6)
+    assert sum(targets.left.values()) == len(left) > 0
+
+    points = simulator.build(alu).points
+    reached = next(p for p in points if p.metric == "line" and (p.line, p.what) not in {(u.line, u.what) for u in left})
+    wrong = replace(reference("alu"), unreachable=(Unreachable("line", reached.file, reached.line, "never happens"),))
+    assert f"{reached.file}:{reached.line}: line" in contradicted(wrong, points, left)[0]
