@@ -22,7 +22,8 @@ def traffic(design: Design, analysis: Analysis) -> Traffic:
     """The traffic of a design. Without a clock there are no handshakes."""
     surveyed = survey(design)
     inputs = {p.name: p for p in analysis.interface.data_inputs}
-    pairs = surveyed.handshakes if analysis.interface.clocks else ()
+    arrays = {p.name for p in analysis.interface.ports if "$[" in p.type}  # their bits are not one number
+    pairs = [h for h in surveyed.handshakes if analysis.interface.clocks and not arrays & {h.valid, h.ready}]
     offers = [
         Offer(h.valid, h.ready, 0 if h.ready_low else 1, tuple(name for name in h.payload if name in inputs))
         for h in pairs

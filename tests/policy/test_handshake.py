@@ -99,6 +99,13 @@ def test_a_design_without_clock_gets_values_alone() -> None:
     assert "FallingEdge" not in text
 
 
+def test_unpacked_arrays_are_no_offers() -> None:
+    text = """module m(input logic clk, input logic valid [2], input logic [7:0] data, output logic ready [2]);
+      always_ff @(posedge clk) ready[0] <= valid[1] && data == 9; endmodule"""
+    design = Design(name="m", sources=(SourceFile("m.sv", text.encode()),), top="m")
+    assert program(design)[1].traffic == Traffic((), (), (("data", ((9, 255),)),))
+
+
 def test_files_with_and_without_transfers_are_combined() -> None:
     interface = analyse(DESIGN).interface
     text, with_transfers = program(DESIGN)
