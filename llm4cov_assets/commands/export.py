@@ -148,7 +148,7 @@ def trajectories(
     from llm4cov_assets.export.tally import Limits
 
     def make(selection: Selection, designs: Designs) -> tuple[Source, Any]:
-        return kind.source(selection, hits), kind.points(selection) if hits else None
+        return kind.source(selection, hits), kind.points() if hits else None
 
     chosen = _chosen(stage, design, policy, role, split, min_gain)
     _export(folder, chosen, config, make, fmt, Limits(), dry_run, as_json, training=False)
@@ -177,7 +177,7 @@ def _export(
     folder: Path,
     chosen: Callable[[tuple[str, ...]], Selection],
     config: str | None,
-    make: Callable[[Selection, Designs], tuple[Source, tuple[tuple[str, dict[str, Any]], Shape] | None]],
+    make: Callable[[Selection, Designs], tuple[Source, tuple[str, Shape] | None]],
     fmt: str,
     limits: Limits,
     dry_run: bool,

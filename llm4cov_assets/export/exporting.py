@@ -23,7 +23,8 @@ from sim.identity import sha256
 Format = Literal["hf", "jsonl", "parquet"]
 """`hf` and `jsonl` write every shape, `parquet` the first one only."""
 
-_BATCH = 1000  # rows that DuckDB hands over at a time
+_BATCH = 1000  # rows that become Python objects at a time
+_FIRST, _MOST, _PIECE = 2_000, 200_000, 64 << 20  # rows of the first piece, of any, and bytes of one
 _MEMORY = "1GB"  # for the database; what does not fit goes to disk
 
 Progress = Callable[[int, int], None]
@@ -50,7 +51,7 @@ def export(
     *,
     fmt: Format,
     limits: Limits = NO_LIMITS,
-    points: tuple[tuple[str, dict[str, Any]], Shape] | None = None,
+    points: tuple[str, Shape] | None = None,
     dry_run: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> Exported:
@@ -62,9 +63,10 @@ def export(
     connection.execute(f"set memory_limit = '{_MEMORY}'")
     if source.training:
         refuse_evaluation(connection, *source.chosen)
-    held_out, total = _validation(connection, source, limits.validation)
+    total = _pick(connection, source)
+    held_out = _validation(connection, limits.validation)
     tally = Tally(source)
-    rows = tally.taken(_reported(_rows(connection, source.sql), total, progress), limits)
+    rows = tally.taken(_reported(_picked(connection, source.sql, total), total, progress), limits)
     description = {
         "kind": source.kind,
         "title": source.title,
@@ -102,9 +104,35 @@ def export(
     return Exported(tally.rows, description)
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, query: tuple[str, dict[str, Any]]) -> Iterator[Row]:
-    """The rows of a query, a batch at a time."""
-    for batch in connection.cursor().execute(*query).to_arrow_reader(_BATCH):
+def _pick(connection: duckdb.DuckDBPyConnection, source: Source) -> int:
+    """Make the temporary table `picked` and return its number of rows."""
+    sql, parameters = source.picked
+    connection.execute(
+        "create or replace temp table picked as"
+        f" select row_number() over (order by {', '.join(source.order)}) - 1 as place, * from ({sql})",
+        parameters,
+    )
+    [(total,)] = connection.execute("select count(*) from picked").fetchall()
+    return int(total)
+
+
+def _picked(connection: duckdb.DuckDBPyConnection, sql: str, total: int) -> Iterator[Row]:
+    """The rows in their order, a piece at a time: DuckDB holds a whole result before it hands over its first row."""
+    place, size = 0, _FIRST
+    while place < total:
+        until = {"begin": place, "until": place + size}
+        piece = connection.execute(
+            f"{sql} where k.place >= $begin and k.place < $until order by k.place", until
+        ).to_arrow_table()
+        for batch in piece.to_batches(_BATCH):
+            yield from batch.to_pylist()
+        place += size
+        size = max(_BATCH, min(_MOST, int(_PIECE * size / max(piece.nbytes, 1))))
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> Iterator[Row]:
+    """The rows of a query whose result is small."""
+    for batch in connection.execute(sql).to_arrow_reader(_BATCH):
         yield from batch.to_pylist()
 
 
@@ -115,17 +143,16 @@ def _reported(rows: Iterator[Row], total: int, progress: Progress) -> Iterator[R
             progress(number, total)
 
 
-def _validation(connection: duckdb.DuckDBPyConnection, source: Source, share: float) -> tuple[Validation, int]:
-    """Clusters in the order of a hash of their name, until they have `share` of the rows; never all of them. Also the
-    number of rows."""
-    found = connection.execute(f"select cluster, count(*) from ({source.sql[0]}) group by 1", source.sql[1]).fetchall()
-    rows, total = dict(found), sum(n for _, n in found)
+def _validation(connection: duckdb.DuckDBPyConnection, share: float) -> Validation:
+    """Clusters in the order of a hash of their name, until they have `share` of the rows; never all of them."""
+    rows = dict(connection.execute("select cluster, count(*) from picked group by 1").fetchall())
+    total = sum(rows.values())
     chosen: set[str] = set()
     for cluster in sorted(rows, key=lambda name: sha256(["validation", name]))[:-1]:
         if sum(rows[c] for c in chosen) >= share * total:
             break
         chosen.add(cluster)
-    return Validation(frozenset(chosen)), total
+    return Validation(frozenset(chosen))
 
 
 def _write(

@@ -12,8 +12,8 @@ _NO_FAULT_OF_THE_ANSWER = "('tool_error', 'design_error', 'unsupported', 'resour
 
 _ANSWERS = """
   select
-    t.*, s.line, s.branch, s.expression, s.toggle, g.prompt_id, g.text as answer,
-    is_running(t.status, t.score_after) as running
+    t.transition_id, t.state_id, t.generation_id, t.testbench_id, t.simulation_id, t.design_id, d.cluster,
+    t.config_hash, t.stage, t.status, t.score_after, g.prompt_id, is_running(t.status, t.score_after) as running
   from rows.transitions as t
   left join rows.designs as d using (design_id)
   join rows.simulations as s on s.simulation_id = t.simulation_id
@@ -36,14 +36,40 @@ with
   ),
   counted as (select {same}, count(*) as n_answers from answers group by all)
 select
-  t.*, w.transition_id as other_transition, w.testbench_id as other_testbench, w.simulation_id as other_simulation,
-  w.policy as other_policy, w.status as other_status, w.score_after as other_score, w.answer as other_answer,
-  w.stage as other_stage, c.n_answers
+  t.config_hash, t.stage, t.state_id, t.transition_id, t.generation_id, t.testbench_id, t.simulation_id, t.design_id,
+  t.cluster, t.prompt_id, w.transition_id as other_transition, w.generation_id as other_generation,
+  w.testbench_id as other_testbench, w.simulation_id as other_simulation, c.n_answers
 from best as t
 join worst as w using ({same})
 join counted as c using ({same})
 where t.testbench_id != w.testbench_id
   and (t.score_after - w.score_after >= $margin - 1e-9 or (t.running and not w.running))
+"""
+
+_ROWS = """
+select
+  lower(hex(t.state_id)) as state_id, t.config_hash, t.stage, t.role, lower(hex(t.design_id)) as design_id,
+  d.name as design, d.cluster, d.kind, t.score_before as coverage_before, k.n_answers,
+  t.score_after - w.score_after as margin,
+  lower(hex(t.transition_id)) as chosen_transition_id, lower(hex(t.testbench_id)) as chosen_testbench_id,
+  lower(hex(t.simulation_id)) as chosen_simulation_id, t.policy as chosen_policy, t.status as chosen_status,
+  t.score_after as chosen_coverage,
+  lower(hex(w.transition_id)) as rejected_transition_id, lower(hex(w.testbench_id)) as rejected_testbench_id,
+  lower(hex(w.simulation_id)) as rejected_simulation_id, w.policy as rejected_policy, w.status as rejected_status,
+  w.score_after as rejected_coverage,
+  pr.text as prompt_text, g.text as answer, other_g.text as other_answer, tb.text as testbench,
+  other_tb.text as other_testbench, earlier.text as testbench_before, seen.feedback as observation_before
+from picked as k
+join rows.transitions as t on t.transition_id = k.transition_id
+join rows.transitions as w on w.transition_id = k.other_transition
+join rows.designs as d on d.design_id = k.design_id
+join rows.generations as g on g.generation_id = k.generation_id
+join rows.generations as other_g on other_g.generation_id = k.other_generation
+left join rows.prompts as pr on pr.prompt_id = k.prompt_id
+left join rows.testbenches as tb on tb.testbench_id = k.testbench_id
+left join rows.testbenches as other_tb on other_tb.testbench_id = k.other_testbench
+left join rows.testbenches as earlier on earlier.testbench_id = k.testbench_before
+left join rows.simulations as seen on seen.simulation_id = k.simulation_before
 """
 
 _COLUMNS: Columns = {
@@ -100,7 +126,7 @@ def source(selection: Selection, text: Text, margin: float, designs: wording.Des
         else:
             request = wording.request(designs.text(row["design_id"]), row)
             asked = wording.messages(request)
-            answers = (wording.answer(row["testbench"]), wording.answer(row["other_testbench_text"]))
+            answers = (wording.answer(row["testbench"]), wording.answer(row["other_testbench"]))
             texts = (wording.prompt(request), *answers)
         names = ("prompt", "chosen", "rejected")
         spoken = dict(zip(names, (asked, *(wording.said(a) for a in answers)), strict=True))
@@ -120,31 +146,13 @@ def source(selection: Selection, text: Text, margin: float, designs: wording.Des
             )
         ),
         chosen=(f"select design_id from ({unsplit})", unsplit_parameters),
-        sql=(
-            "select lower(hex(x.state_id)) as state_id, x.config_hash, x.stage, x.role,"
-            " lower(hex(x.design_id)) as design_id, d.name as design, d.cluster, d.kind,"
-            " x.score_before as coverage_before, x.n_answers, x.score_after - x.other_score as margin,"
-            " lower(hex(x.transition_id)) as chosen_transition_id, lower(hex(x.testbench_id)) as chosen_testbench_id,"
-            " lower(hex(x.simulation_id)) as chosen_simulation_id, x.policy as chosen_policy,"
-            " x.status as chosen_status, x.score_after as chosen_coverage,"
-            " lower(hex(x.other_transition)) as rejected_transition_id,"
-            " lower(hex(x.other_testbench)) as rejected_testbench_id,"
-            " lower(hex(x.other_simulation)) as rejected_simulation_id, x.other_policy as rejected_policy,"
-            " x.other_status as rejected_status, x.other_score as rejected_coverage,"
-            " x.answer, x.other_answer, pr.text as prompt_text, tb.text as testbench,"
-            " other.text as other_testbench_text, earlier.text as testbench_before,"
-            " seen.feedback as observation_before"
-            f" from ({sql}) as x"
-            " left join rows.designs as d on d.design_id = x.design_id"
-            " left join rows.prompts as pr on pr.prompt_id = x.prompt_id"
-            " left join rows.testbenches as tb on tb.testbench_id = x.testbench_id"
-            " left join rows.testbenches as other on other.testbench_id = x.other_testbench"
-            " left join rows.states as st on st.state_id = x.state_id"
-            " left join rows.testbenches as earlier on earlier.testbench_id = st.testbench_id"
-            " left join rows.simulations as seen on seen.simulation_id = st.simulation_id"
-            " order by x.config_hash, x.stage, x.state_id, x.transition_id",
+        picked=(
+            f"select x.*, st.testbench_id as testbench_before, st.simulation_id as simulation_before from ({sql}) as x"
+            " left join rows.states as st on st.state_id = x.state_id",
             parameters,
         ),
+        order=("config_hash", "stage", "state_id", "transition_id"),
+        sql=_ROWS,
         shapes=(
             Shape("prompt_chosen_rejected", {**_texts(TEXT), **_COLUMNS}),
             Shape("messages", {**_texts(CONVERSATION), **_COLUMNS}, lambda row: row["spoken"]),

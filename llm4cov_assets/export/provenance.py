@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -19,10 +19,11 @@ EXPORT_VERSION = 1
 
 
 def describe(connection: duckdb.DuckDBPyConnection, source: Source, selection: Selection) -> dict[str, Any]:
-    """Everything about the origin of the rows that a reader may want to check."""
-    designs = _designs(connection, source)
+    """Everything about the origin of the rows (those of the temporary table `picked`) that a reader may want to
+    check."""
+    designs = _designs(connection)
     return {
-        "configurations": _configurations(connection, source),
+        "configurations": _configurations(connection),
         "designs": designs,
         "policies": _policies(connection, source),
         "versions": {
@@ -30,7 +31,7 @@ def describe(connection: duckdb.DuckDBPyConnection, source: Source, selection: S
             "program": _version("llm4cov-assets"),
             "schema": SCHEMA_VERSION,
             "code": _codes(connection, source),
-            "simulators": _simulators(connection, source),
+            "simulators": _simulators(connection),
             "duckdb": version("duckdb"),
             "python": platform.python_version(),
         },
@@ -82,68 +83,59 @@ def licence(designs: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _chosen(source: Source, columns: str) -> str:
-    return f"select distinct {columns} from ({source.sql[0]})"
+def _all(connection: duckdb.DuckDBPyConnection, names: Sequence[str], sql: str) -> list[dict[str, Any]]:
+    return [dict(zip(names, row, strict=True)) for row in connection.execute(sql).fetchall()]
 
 
-def _configurations(connection: duckdb.DuckDBPyConnection, source: Source) -> list[dict[str, Any]]:
-    rows = connection.execute(
-        f"with chosen as ({_chosen(source, 'config_hash')})"
-        " select c.config_hash, r.profile, r.settings from chosen as c"
+def _configurations(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    return _all(
+        connection,
+        ("config_hash", "profile", "settings"),
+        "select c.config_hash, r.profile, r.settings from (select distinct config_hash from picked) as c"
         " left join (from rows.runs qualify row_number() over (partition by config_hash order by started_at desc) = 1)"
         " as r using (config_hash) order by 1",
-        source.sql[1],
-    ).fetchall()
-    return [dict(zip(("config_hash", "profile", "settings"), row, strict=True)) for row in rows]
+    )
 
 
-def _designs(connection: duckdb.DuckDBPyConnection, source: Source) -> list[dict[str, Any]]:
-    names = ("design_id", "design", "rtl_id", "kind", "cluster", "split", "source", "rows")
-    rows = connection.execute(
-        f"with chosen as (select design_id, count(*) as n from ({source.sql[0]}) group by 1)"
-        " select c.design_id, d.name, lower(hex(d.rtl_id)), d.kind, d.cluster, d.split, d.source, c.n from chosen as c"
-        " left join rows.designs as d on d.design_id = unhex(c.design_id) order by d.name, 1",
-        source.sql[1],
-    ).fetchall()
-    return [dict(zip(names, row, strict=True)) for row in rows]
+def _designs(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    return _all(
+        connection,
+        ("design_id", "design", "rtl_id", "kind", "cluster", "split", "source", "rows"),
+        "select lower(hex(c.design_id)), d.name, lower(hex(d.rtl_id)), d.kind, d.cluster, d.split, d.source, c.n"
+        " from (select design_id, count(*) as n from picked group by 1) as c"
+        " left join rows.designs as d using (design_id) order by d.name, 1",
+    )
 
 
 def _policies(connection: duckdb.DuckDBPyConnection, source: Source) -> list[dict[str, Any]]:
-    names = ("policy", "policy_id", "engine", "settings", "checkpoint_id", "checkpoint_versions")
-    step = "chosen_transition_id" if source.kind == "preferences" else "transition_id"
-    steps = _chosen(source, f"{step} as step")
-    if source.kind == "preferences":
-        steps += f" union {_chosen(source, 'rejected_transition_id as step')}"
-    rows = connection.execute(
-        f"with chosen as ({steps})"
-        " select distinct t.policy, lower(hex(p.policy_id)), p.engine, p.settings, lower(hex(p.checkpoint_id)),"
-        " k.versions from chosen as c join rows.transitions as t on t.transition_id = unhex(c.step)"
-        " join rows.policies as p using (policy_id)"
+    other = " union select other_transition from picked" if source.kind == "preferences" else ""
+    return _all(
+        connection,
+        ("policy", "policy_id", "engine", "settings", "checkpoint_id", "checkpoint_versions"),
+        f"with steps(step) as (select transition_id from picked{other}),"
+        " used as (select distinct t.policy, t.policy_id from steps"
+        " join rows.transitions as t on t.transition_id = steps.step)"
+        " select u.policy, lower(hex(u.policy_id)), p.engine, p.settings, lower(hex(p.checkpoint_id)), k.versions"
+        " from used as u join rows.policies as p using (policy_id)"
         " left join (select distinct checkpoint_id, versions from rows.checkpoints) as k"
         " on k.checkpoint_id = p.checkpoint_id order by all",
-        source.sql[1],
-    ).fetchall()
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    )
 
 
 def _codes(connection: duckdb.DuckDBPyConnection, source: Source) -> list[dict[str, Any]]:
     table = "sft_examples" if source.tables[0] == "sft_examples" else "transitions"
-    rows = connection.execute(
-        f"with chosen as ({_chosen(source, 'config_hash')})"
-        f" select distinct asset_key, code_version from rows.{table} semi join chosen using (config_hash)"
-        " where asset_key is not null order by all",
-        source.sql[1],
-    ).fetchall()
-    return [{"asset": asset, "code_version": code} for asset, code in rows]
+    return _all(
+        connection,
+        ("asset", "code_version"),
+        f"select distinct asset_key, code_version from rows.{table}"
+        " where config_hash in (select config_hash from picked) and asset_key is not null order by all",
+    )
 
 
-def _simulators(connection: duckdb.DuckDBPyConnection, source: Source) -> list[str]:
-    simulation = "chosen_simulation_id" if source.kind == "preferences" else "simulation_id"
+def _simulators(connection: duckdb.DuckDBPyConnection) -> list[str]:
     rows = connection.execute(
-        f"with chosen as ({_chosen(source, f'{simulation} as id')})"
-        " select distinct s.simulator from chosen as c join rows.simulations as s on s.simulation_id = unhex(c.id)"
-        " order by 1",
-        source.sql[1],
+        "select distinct simulator from rows.simulations"
+        " where simulation_id in (select simulation_id from picked) order by 1"
     ).fetchall()
     return [row[0] for row in rows]
 

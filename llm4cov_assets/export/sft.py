@@ -49,11 +49,19 @@ def _compact(selection: Selection) -> Source:
             " a chat template ends a turn with its own."
         ),
         chosen=(f"select e.design_id {tables} where {unsplit[0]}", unsplit[1]),
+        picked=(
+            "select e.example_id, t.config_hash, t.stage, t.transition_id, t.simulation_id, e.design_id, d.cluster"
+            f" {tables} where {where}",
+            parameters,
+        ),
+        order=("config_hash", "stage", "example_id"),
         sql=(
             f"select lower(hex(e.example_id)) as example_id, e.variant, e.n_tokens, e.prompt, e.completion, {STEP_SQL}"
-            f" {tables} left join rows.simulations as s on s.simulation_id = t.simulation_id"
-            f" where {where} order by t.config_hash, t.stage, e.example_id",
-            parameters,
+            " from picked as k join rows.sft_examples as e on e.example_id = k.example_id"
+            " and e.config_hash = k.config_hash"
+            " join rows.transitions as t on t.transition_id = k.transition_id"
+            " join rows.designs as d on d.design_id = k.design_id"
+            " left join rows.simulations as s on s.simulation_id = k.simulation_id"
         ),
         shapes=_shapes(
             {
@@ -91,16 +99,22 @@ def _testbench(selection: Selection, designs: wording.Designs) -> Source:
             " that read RTL: the small student was trained on the compact text of the same steps, not on this."
         ),
         chosen=(f"select t.design_id {tables} where {_ACCEPTED} and {unsplit[0]}", unsplit[1]),
+        picked=(
+            "select t.config_hash, t.stage, t.transition_id, t.testbench_id, t.simulation_id, t.design_id, d.cluster,"
+            " st.testbench_id as testbench_before, st.simulation_id as simulation_before"
+            f" {tables} left join rows.states as st on st.state_id = t.state_id where {_ACCEPTED} and {where}",
+            parameters,
+        ),
+        order=("config_hash", "stage", "transition_id"),
         sql=(
             f"select {STEP_SQL}, tb.text as testbench, earlier.text as testbench_before,"
             " seen.feedback as observation_before"
-            f" {tables} join rows.testbenches as tb on tb.testbench_id = t.testbench_id"
-            " left join rows.simulations as s on s.simulation_id = t.simulation_id"
-            " left join rows.states as st on st.state_id = t.state_id"
-            " left join rows.testbenches as earlier on earlier.testbench_id = st.testbench_id"
-            " left join rows.simulations as seen on seen.simulation_id = st.simulation_id"
-            f" where {_ACCEPTED} and {where} order by t.config_hash, t.stage, t.transition_id",
-            parameters,
+            " from picked as k join rows.transitions as t on t.transition_id = k.transition_id"
+            " join rows.designs as d on d.design_id = k.design_id"
+            " join rows.testbenches as tb on tb.testbench_id = k.testbench_id"
+            " left join rows.simulations as s on s.simulation_id = k.simulation_id"
+            " left join rows.testbenches as earlier on earlier.testbench_id = k.testbench_before"
+            " left join rows.simulations as seen on seen.simulation_id = k.simulation_before"
         ),
         shapes=_shapes(STEP_COLUMNS),
         tables=("transitions", "designs", "design_files", "testbenches", "simulations", "states"),

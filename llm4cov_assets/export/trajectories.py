@@ -34,7 +34,7 @@ _COLUMNS: dict[str, tuple[str, Any, str]] = {
     "prompt_tokens": ("g.prompt_tokens", INT, "tokens in"),
     "completion_tokens": ("g.completion_tokens", INT, "tokens out"),
     "state_id": ("lower(hex(t.state_id))", TEXT, "state before"),
-    "testbench_before_id": ("lower(hex(st.testbench_id))", TEXT, "its testbench, null for a draft"),
+    "testbench_before_id": ("lower(hex(k.testbench_before))", TEXT, "its testbench, null for a draft"),
     "observation_before": ("seen.feedback", TEXT, "what simulation said of it, null for a draft"),
     "testbench_id": ("lower(hex(t.testbench_id))", TEXT, "testbench after, null when the answer is unusable"),
     "language": ("tb.language", TEXT, "its language"),
@@ -90,18 +90,25 @@ def source(selection: Selection, hits: bool) -> Source:
             " from a state that is given by `state_id`."
         ),
         chosen=(f"select t.design_id {steps} where {where}", parameters),
-        sql=(
-            f"select {_select(chosen)} {steps}"
-            " left join rows.policies as p on p.policy_id = t.policy_id"
-            " left join rows.generations as g on g.generation_id = t.generation_id"
-            " left join rows.prompts as pr on pr.prompt_id = g.prompt_id"
-            " left join rows.states as st on st.state_id = t.state_id"
-            " left join rows.simulations as seen on seen.simulation_id = st.simulation_id"
-            " left join rows.testbenches as tb on tb.testbench_id = t.testbench_id"
-            " left join rows.simulations as s on s.simulation_id = t.simulation_id"
-            + (" left join rows.coverage_hits as h on h.simulation_id = t.simulation_id" if hits else "")
-            + f" where {where} order by t.config_hash, t.stage nulls first, t.trajectory_id, t.step, t.transition_id",
+        picked=(
+            "select t.config_hash, t.stage, t.trajectory_id, t.step, t.transition_id, t.generation_id, t.testbench_id,"
+            " t.simulation_id, t.policy_id, t.design_id, d.cluster, st.testbench_id as testbench_before,"
+            " st.simulation_id as simulation_before"
+            f" {steps} left join rows.states as st on st.state_id = t.state_id where {where}",
             parameters,
+        ),
+        order=("config_hash", "stage nulls first", "trajectory_id", "step", "transition_id"),
+        sql=(
+            f"select {_select(chosen)} from picked as k"
+            " join rows.transitions as t on t.transition_id = k.transition_id"
+            " left join rows.designs as d on d.design_id = k.design_id"
+            " left join rows.policies as p on p.policy_id = k.policy_id"
+            " left join rows.generations as g on g.generation_id = k.generation_id"
+            " left join rows.prompts as pr on pr.prompt_id = g.prompt_id"
+            " left join rows.simulations as seen on seen.simulation_id = k.simulation_before"
+            " left join rows.testbenches as tb on tb.testbench_id = k.testbench_id"
+            " left join rows.simulations as s on s.simulation_id = k.simulation_id"
+            + (" left join rows.coverage_hits as h on h.simulation_id = k.simulation_id" if hits else "")
         ),
         shapes=(Shape("steps", _columns(chosen)),),
         tables=(
@@ -114,15 +121,13 @@ def source(selection: Selection, hits: bool) -> Source:
     )  # fmt: skip
 
 
-def points(selection: Selection) -> tuple[tuple[str, dict[str, Any]], Shape]:
-    """The coverage points of the builds whose hits are exported: query and shape."""
-    where, parameters = selection.where()
+def points() -> tuple[str, Shape]:
+    """The coverage points of the builds whose hits are exported: query over `picked`, and shape."""
     builds = (
-        "select distinct s.build_id from rows.transitions as t left join rows.designs as d using (design_id)"
-        f" join rows.simulations as s on s.simulation_id = t.simulation_id where {where}"
+        "select distinct s.build_id from picked as k join rows.simulations as s on s.simulation_id = k.simulation_id"
     )
     sql = f"select {_select(_POINTS)} from rows.coverage_points where build_id in ({builds}) order by build_id, point"
-    return (sql, parameters), Shape("points", _columns(_POINTS))
+    return sql, Shape("points", _columns(_POINTS))
 
 
 def _select(columns: dict[str, tuple[str, Any, str]]) -> str:

@@ -74,7 +74,7 @@ def run(
             "preferences": lambda: preferences.source(selection, text, margin, designs),  # type: ignore[arg-type]
             "trajectories": lambda: trajectories.source(selection, hits),
         }[kind]()
-        points = trajectories.points(selection) if hits else None
+        points = trajectories.points() if hits else None
         return export(
             connection,
             source,
