@@ -35,6 +35,7 @@ _FOLDERS = {
     "builds": Path("builds"),
 }
 _COLUMNS = {"simulations": "simulation_id", "generations": "generation_id", "builds": "build_id"}
+_TELL = 500  # entries between two reports of progress
 _ID = re.compile(r"[0-9a-f]{32}")
 _DIGEST = re.compile(r"([0-9a-f]{64})\.json(\.gz)?")
 
@@ -170,7 +171,8 @@ def evict(
     found = []
     for entry in entries(home):
         found.append(entry)
-        progress("looking at entries", len(found), None, "")
+        if len(found) % _TELL == 0:
+            progress("looking at entries", len(found), None, "")
     result.left = sum(entry.n_bytes for entry in found)
     victims = _free(home, _old(found, names, older_than_s, larger_than, result), result, progress)
     victims = _until_small(victims, older_than_s, larger_than, result.left)
@@ -254,7 +256,8 @@ def _remove(home: Path, victims: Sequence[Entry], progress: Progress) -> list[En
                 entry.path.with_suffix(".lock").unlink(missing_ok=True)
             else:
                 entry.path.unlink(missing_ok=True)
-            progress("removing", number, len(fresh), "")
+            if number % _TELL == 0 or number == len(fresh):
+                progress("removing", number, len(fresh), "")
     return fresh
 
 

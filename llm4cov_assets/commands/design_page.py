@@ -18,7 +18,6 @@ from llm4cov_assets.commands.simulate import (
     TopOption,
     find,
 )
-from llm4cov_assets.errors import UserError
 
 if TYPE_CHECKING:
     from sim.design import Design
@@ -50,7 +49,6 @@ def show_design(
     subject = find(design, top, define, include, param)
     analysis = analyse(subject)
     surveyed = survey(subject)
-    refuse_parameters(subject, surveyed)
     data = described(subject, analysis, surveyed)
     if as_json:
         if sources:
@@ -64,19 +62,6 @@ def show_design(
         for f in (*subject.includes, *subject.sources):
             _console().rule(f.path)
             _console().print(Syntax(f.text, "systemverilog", line_numbers=True))
-
-
-def refuse_parameters(design: Design, survey: Survey) -> None:
-    """Raise UserError for a parameter that the top does not have, or a value that means nothing."""
-    values = {p.name: p.value for p in survey.parameters if p.overridable}
-    for name, value in design.parameters:
-        if name not in values:
-            having = f"it has {', '.join(values)}" if values else "it has none"
-            raise UserError(f"{design.name}: {design.top} has no parameter {name!r} to override; {having}")
-        if values[name] == "<unset>":
-            raise UserError(
-                f"{design.name}: {name}={value} is no value; write a number such as 8 or 8'hff, or a string"
-            )
 
 
 def described(design: Design, analysis: Analysis, survey: Survey) -> Data:

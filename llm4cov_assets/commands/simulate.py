@@ -238,7 +238,7 @@ def find(
     folder = overlooked(design, home())
     if folder is not None:
         print(f"llm4cov: {design} is a design of that name; ./{folder} names the folder", file=sys.stderr)
-    return find_design(
+    found = find_design(
         design,
         home(),
         top=top,
@@ -246,6 +246,24 @@ def find(
         include_dirs=list(include or ()),
         parameters=pairs("--param", param, None),
     )
+    if param:
+        refuse_parameters(found)
+    return found
+
+
+def refuse_parameters(design: Design) -> None:
+    """Raise UserError for a parameter that the top does not have, or a value that means nothing."""
+    from sim.survey import survey
+
+    values = {p.name: p.value for p in survey(design).parameters if p.overridable}
+    for name, value in design.parameters:
+        if name not in values:
+            having = f"it has {', '.join(values)}" if values else "it has none"
+            raise UserError(f"{design.name}: {design.top} has no parameter {name!r} to override; {having}")
+        if values[name] == "<unset>":
+            raise UserError(
+                f"{design.name}: {name}={value} is no value; write a number such as 8 or 8'hff, or a string"
+            )
 
 
 def pairs(option: str, texts: Sequence[str] | None, default: str | None) -> dict[str, str]:

@@ -43,13 +43,15 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Options:
-    """How designs are read: overrides for all of a source, and a prefix for their names."""
+    """How designs are read: overrides for all of a source, a prefix for their names, and how places are shown, where
+    the source was laid out in a folder that soon is gone."""
 
     prefix: str = ""
     top: str | None = None
     defines: dict[str, str] = field(default_factory=lambda: {})
     include_dirs: tuple[Path, ...] = ()
     parameters: dict[str, str] = field(default_factory=lambda: {})
+    shown: Callable[[str], str] = str
 
 
 @dataclass
@@ -174,12 +176,15 @@ class _Judge:
             self._refuse_contamination(design, candidate)
             near = self._nearest(design, candidate)
         except DesignError as error:
-            self.report.rejected.append(Rejection(candidate.name, candidate.place, error.reason, str(error)))
+            shown = self._options.shown
+            rejected = Rejection(candidate.name, shown(candidate.place), error.reason, shown(str(error)))
+            self.report.rejected.append(rejected)
             return
         self._names.add(design.name)
         cluster = self._clusters[design.name] = self._clusters.get(near.other, near.other) if near else design.name
         record = DesignRecord(
-            design, self._split, "imported", cluster, "imported" if self._split == "eval" else "", candidate.place,
+            design, self._split, "imported", cluster, "imported" if self._split == "eval" else "",
+            self._options.shown(candidate.place),
             difficulty=candidate.difficulty,
             origin=_origin(candidate.place),
         )  # fmt: skip

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest import git_source
 from llm4cov_assets.ingest.git_source import GitError
-from llm4cov_assets.ingest.importing import Check, Progress, Rejection, import_source, silent
+from llm4cov_assets.ingest.importing import Check, Options, Progress, Rejection, import_source, silent
 from llm4cov_assets.ingest.inbox import Entry, scan_inbox
 from llm4cov_assets.ingest.kept import kept_batch
 from llm4cov_assets.ingest.looking import Memory
@@ -88,11 +88,13 @@ def take_in(
     entry = _find(home, batch)
     try:
         with _laid_out(entry, home) as place:
+            # the files of a commit are named as a person finds them
+            shown = Options(shown=lambda text: text.replace(str(place), entry.source) if entry.commit else text)
             report = import_source(
-                place, home, split="inbox", batch=batch, batch_size=batch_size, check=check, progress=progress
-            )
-            rejected = [_readable(r, str(place), entry) for r in report.rejected]
-        found = Taken({name: len(designs) for name, designs in report.batches.items() if designs}, rejected)
+                place, home, split="inbox", batch=batch, batch_size=batch_size, options=shown, check=check,
+                progress=progress,
+            )  # fmt: skip
+        found = Taken({name: len(designs) for name, designs in report.batches.items() if designs}, report.rejected)
     except (UserError, GitError, DesignError) as error:
         reason = str(getattr(error, "reason", reasons.UNREADABLE))
         found = Taken({}, [Rejection(entry.name, entry.source, reason, str(error))])
@@ -134,11 +136,3 @@ def _laid_out(entry: Entry, home: Path) -> Iterator[Path]:
         files = git_source.tree_files(entry.path, entry.commit, entry.folder)
         git_source.export(entry.path, git_source.useful_files(files), place)
         yield place
-
-
-def _readable(rejection: Rejection, place: str, entry: Entry) -> Rejection:
-    """Name the files of a commit as a person finds them."""
-    if not entry.commit:
-        return rejection
-    source, detail = (text.replace(place, entry.source) for text in (rejection.source, rejection.detail))
-    return replace(rejection, source=source, detail=detail)

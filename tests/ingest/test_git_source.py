@@ -21,6 +21,7 @@ from llm4cov_assets.ingest.git_source import (
     useful_files,
 )
 from llm4cov_assets.ingest.inbox import Scan, scan_inbox
+from llm4cov_assets.ingest.kept import kept_batch
 from llm4cov_assets.ingest.looking import Memory
 from llm4cov_assets.ingest.taking import take_in
 
@@ -127,8 +128,10 @@ def test_a_design_of_a_commit_is_taken_in_and_called_like_its_folder(tmp_path: P
     drop(repository, "a/a.sv", "nothing that is committed")
     found = take_in(tmp_path, batch_of(entries["chip.a"]))
     assert found.designs == 1
-    torn = take_in(tmp_path, batch_of(entries["chip.torn"]))
     head = git(repository, "rev-parse", "HEAD")
+    [kept] = kept_batch(tmp_path, batch_of(entries["chip.a"]))
+    assert (kept.name, kept.source) == ("a", f"{repository}@{head[:9]}:a")
+    torn = take_in(tmp_path, batch_of(entries["chip.torn"]))
     assert torn.verdict.startswith(f"does not parse: {repository}@{head[:9]}:torn/t.sv:1")
     assert not list((tmp_path / "designs" / ".exported").iterdir()), "what was written out is gone"
 
