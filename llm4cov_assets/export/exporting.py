@@ -24,7 +24,7 @@ Format = Literal["hf", "jsonl", "parquet"]
 """`hf` and `jsonl` write every shape, `parquet` the first one only."""
 
 _BATCH = 1000  # rows that become Python objects at a time
-_FIRST, _MOST, _PIECE = 2_000, 200_000, 64 << 20  # rows of the first piece, of any, and bytes of one
+_FIRST, _MOST, _PIECE = 2_000, 200_000, 256 << 20  # rows of the first piece, of any, and bytes of one
 _MEMORY = "1GB"  # for the database; what does not fit goes to disk
 
 Progress = Callable[[int, int], None]
@@ -117,7 +117,10 @@ def _pick(connection: duckdb.DuckDBPyConnection, source: Source) -> int:
 
 
 def _picked(connection: duckdb.DuckDBPyConnection, sql: str, total: int) -> Iterator[Row]:
-    """The rows in their order, a piece at a time: DuckDB holds a whole result before it hands over its first row."""
+    """The rows in their order, a piece at a time: DuckDB holds a whole result before it hands over its first row.
+
+    A piece reads the texts of all rows once (7 CPU seconds for a million testbenches), so pieces are large.
+    """
     place, size = 0, _FIRST
     while place < total:
         until = {"begin": place, "until": place + size}
