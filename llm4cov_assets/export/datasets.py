@@ -42,7 +42,7 @@ class Source:
 
     `picked` is a query that names the rows, small and in any order: `config_hash, design_id, cluster, transition_id,
     simulation_id`, whatever else `sql` needs, and what `order` sorts them by. They become the temporary table
-    `picked` with a number `place`. `sql` is a query of all that a row has, over `picked as k`.
+    `picked` with a number `place`. `sql` is a query of `place` and all that a row has, over `picked as k`.
     `prepare` adds to a row what all shapes share. `chosen` has the column `design_id` and says, for the check against
     evaluation designs, what would be taken if the split were no filter. `tables` are those that are read, `group` the
     columns by which the card counts rows, `settings` what else decided them. Rows that are not `training` data may come

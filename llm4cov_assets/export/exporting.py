@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import duckdb
+import pyarrow.compute as pc
 
 from llm4cov_assets.export import card, provenance
 from llm4cov_assets.export.datasets import Row, Shape, Source
@@ -24,7 +25,7 @@ Format = Literal["hf", "jsonl", "parquet"]
 """`hf` and `jsonl` write every shape, `parquet` the first one only."""
 
 _BATCH = 1000  # rows that become Python objects at a time
-_FIRST, _MOST, _PIECE = 2_000, 200_000, 256 << 20  # rows of the first piece, of any, and bytes of one
+_FIRST, _MOST, _PIECE = 2_000, 200_000, 128 << 20  # rows of the first piece, of any, and bytes of one
 _MEMORY = "1GB"  # for the database; what does not fit goes to disk
 
 Progress = Callable[[int, int], None]
@@ -123,14 +124,19 @@ def _picked(connection: duckdb.DuckDBPyConnection, sql: str, total: int) -> Iter
     """
     place, size = 0, _FIRST
     while place < total:
-        until = {"begin": place, "until": place + size}
-        piece = connection.execute(
-            f"{sql} where k.place >= $begin and k.place < $until order by k.place", until
-        ).to_arrow_table()
-        for batch in piece.to_batches(_BATCH):
+        limits = {"begin": place, "until": place + size}
+        try:
+            piece = connection.execute(f"{sql} where k.place >= $begin and k.place < $until", limits).to_arrow_table()
+        except duckdb.OutOfMemoryException:
+            if size == 1:
+                raise
+            size = max(1, size // 4)
+            continue
+        # sorted here: DuckDB would carry the texts along, and take twice the memory
+        for batch in piece.take(pc.sort_indices(piece["place"])).to_batches(_BATCH):
             yield from batch.to_pylist()
         place += size
-        size = max(_BATCH, min(_MOST, int(_PIECE * size / max(piece.nbytes, 1))))
+        size = max(1, min(_MOST, int(_PIECE * size / max(piece.nbytes, 1))))
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> Iterator[Row]:

@@ -48,7 +48,7 @@ where t.testbench_id != w.testbench_id
 
 _ROWS = """
 select
-  lower(hex(t.state_id)) as state_id, t.config_hash, t.stage, t.role, lower(hex(t.design_id)) as design_id,
+  k.place, lower(hex(t.state_id)) as state_id, t.config_hash, t.stage, t.role, lower(hex(t.design_id)) as design_id,
   d.name as design, d.cluster, d.kind, t.score_before as coverage_before, k.n_answers,
   t.score_after - w.score_after as margin,
   lower(hex(t.transition_id)) as chosen_transition_id, lower(hex(t.testbench_id)) as chosen_testbench_id,

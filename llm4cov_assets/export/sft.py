@@ -56,7 +56,8 @@ def _compact(selection: Selection) -> Source:
         ),
         order=("config_hash", "stage", "example_id"),
         sql=(
-            f"select lower(hex(e.example_id)) as example_id, e.variant, e.n_tokens, e.prompt, e.completion, {STEP_SQL}"
+            "select k.place, lower(hex(e.example_id)) as example_id, e.variant, e.n_tokens, e.prompt, e.completion,"
+            f" {STEP_SQL}"
             " from picked as k join rows.sft_examples as e on e.example_id = k.example_id"
             " and e.config_hash = k.config_hash"
             " join rows.transitions as t on t.transition_id = k.transition_id"
@@ -107,7 +108,7 @@ def _testbench(selection: Selection, designs: wording.Designs) -> Source:
         ),
         order=("config_hash", "stage", "transition_id"),
         sql=(
-            f"select {STEP_SQL}, tb.text as testbench, earlier.text as testbench_before,"
+            f"select k.place, {STEP_SQL}, tb.text as testbench, earlier.text as testbench_before,"
             " seen.feedback as observation_before"
             " from picked as k join rows.transitions as t on t.transition_id = k.transition_id"
             " join rows.designs as d on d.design_id = k.design_id"

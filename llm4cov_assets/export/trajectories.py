@@ -99,7 +99,7 @@ def source(selection: Selection, hits: bool) -> Source:
         ),
         order=("config_hash", "stage nulls first", "trajectory_id", "step", "transition_id"),
         sql=(
-            f"select {_select(chosen)} from picked as k"
+            f"select k.place, {_select(chosen)} from picked as k"
             " join rows.transitions as t on t.transition_id = k.transition_id"
             " left join rows.designs as d on d.design_id = k.design_id"
             " left join rows.policies as p on p.policy_id = k.policy_id"
