@@ -75,6 +75,12 @@ def test_sql_writes_no_files(filled: tuple[Path, Example], tmp_path: Path) -> No
 
 def test_sql_reads_statements_and_dot_commands_from_a_pipe(filled: tuple[Path, Example]) -> None:
     assert json.loads(llm4cov(filled[0], "sql", "--json", stdin="select 1 as one;").stdout) == [{"one": 1}]
+    several = llm4cov(filled[0], "sql", "--json", stdin=".tables\n\nselect\n  2 as two;\n.views\nselect 3 as three\n")
+    tables, two, views, three = map(json.loads, several.stdout.splitlines())
+    assert "designs" in {row["table"] for row in tables} and "gains" in {row["view"] for row in views}
+    assert (two, three) == ([{"two": 2}], [{"three": 3}])
+    assert llm4cov(filled[0], "sql", stdin="\n").returncode == 2
+    assert llm4cov(filled[0], "sql", "--csv", stdin="select 1 as one;\n.quit\nselect nothing;").stdout == "one\n1\n"
     assert "stage_funnel" in llm4cov(filled[0], "sql", ".views").stdout
     assert "simulations" in llm4cov(filled[0], "sql", ".tables").stdout
     assert "mean coverage, 0 where failing" in llm4cov(filled[0], "sql", ".schema leaderboard").stdout

@@ -75,6 +75,13 @@ class Prompt:
             except KeyboardInterrupt:
                 self.console.print("interrupted")
 
+    def script(self, text: str) -> None:
+        """Answer every statement and dot command of a text, one after the other. Raises duckdb.Error or UserError."""
+        for statement in split(text) or [""]:
+            if statement.rstrip(";") in (".quit", ".exit"):
+                return
+            self.answer(statement)
+
     def answer(self, statement: str) -> None:
         """Print the answer to SQL or a dot command. Raises duckdb.Error or UserError."""
         name, _, argument = statement.strip().rstrip(";").partition(" ")
@@ -186,6 +193,22 @@ def _read_statement() -> str | None:
         lines.append(line)
         if line.rstrip().endswith(";") or (len(lines) == 1 and line.startswith(".")):
             return "\n".join(lines)
+
+
+def split(text: str) -> list[str]:
+    """The statements and dot commands of a text, as the prompt would read them: a dot command is a line, SQL goes up
+    to a line that ends with a semicolon, or to the end."""
+    statements: list[str] = []
+    lines: list[str] = []
+    for line in text.splitlines():
+        if not lines and not line.strip():
+            continue
+        lines.append(line)
+        if line.rstrip().endswith(";") or (len(lines) == 1 and line.startswith(".")):
+            statements.append("\n".join(lines).strip())
+            lines = []
+    rest = "\n".join(lines).strip()
+    return [*statements, rest] if rest else statements
 
 
 def plain(value: Any) -> Any:

@@ -47,8 +47,10 @@ def sql(
         prompt = Prompt(store, "json" if as_json else "csv" if as_csv else "table", limit)
         if query is None and sys.stdin.isatty():
             prompt.run()
+        elif query is None:
+            prompt.script(sys.stdin.read())
         else:
-            prompt.answer(sys.stdin.read() if query is None else query)
+            prompt.answer(query)
 
 
 def lineage(
