@@ -7,11 +7,11 @@ import logging
 import sys
 from types import ModuleType
 
-from tests.soak import corpus, decontamination, engine, equal, equal_sv, evaluations, fuzz, warehouse
+from tests.soak import corpus, decontamination, engine, equal, equal_sv, evaluations, fuzz, million, warehouse
 
 SOAKS: dict[str, ModuleType] = {
     "corpus": corpus, "decontamination": decontamination, "engine": engine, "equal": equal, "equal-sv": equal_sv,
-    "evaluations": evaluations, "fuzz": fuzz, "warehouse": warehouse,
+    "evaluations": evaluations, "fuzz": fuzz, "million": million, "warehouse": warehouse,
 }  # fmt: skip
 """Each module has a line about itself (the first of its docstring), `add_options` and `run`."""
 
