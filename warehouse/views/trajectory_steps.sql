@@ -19,6 +19,32 @@
 -- hit: those of them that it hit
 -- lost: points that were covered before and are not after
 create view trajectory_steps_all as
+with
+  builds as (
+    select
+      build_id,
+      list({
+        'point': point,
+        'item': {'metric': metric, 'file': file, 'line': line, 'instance': instance, 'what': what, 'source': source}
+      } order by point) as points
+    from rows.coverage_points
+    group by build_id
+  ),
+  steps as (
+    select
+      t.*,
+      s.testbench_id as testbench_before,
+      s.simulation_id as simulation_before,
+      coalesce(now.build_id, earlier.build_id) as build_id,
+      nullif(earlier_hits.hits, ''::blob) as was,
+      nullif(now_hits.hits, ''::blob) as becomes
+    from rows.transitions as t
+    join rows.states as s using (state_id)
+    left join rows.simulations as now on now.simulation_id = t.simulation_id
+    left join rows.simulations as earlier on earlier.simulation_id = s.simulation_id
+    left join rows.coverage_hits as now_hits on now_hits.simulation_id = t.simulation_id
+    left join rows.coverage_hits as earlier_hits on earlier_hits.simulation_id = s.simulation_id
+  )
 select
   t.config_hash,
   lower(hex(t.trajectory_id)) as trajectory_id,
@@ -31,34 +57,42 @@ select
   t.score_after as after,
   t.gain,
   t.accepted,
-  lower(hex(s.testbench_id)) as testbench_before,
+  lower(hex(t.testbench_before)) as testbench_before,
   lower(hex(t.testbench_id)) as testbench_id,
-  lower(hex(s.simulation_id)) as simulation_before,
+  lower(hex(t.simulation_before)) as simulation_before,
   lower(hex(t.simulation_id)) as simulation_id,
-  coalesce(points.uncovered, []) as uncovered,
-  coalesce(points.hit, []) as hit,
-  coalesce(points.lost, []) as lost
-from rows.transitions as t
-join rows.states as s using (state_id)
+  coalesce(
+    list_transform(
+      list_filter(
+        builds.points,
+        lambda p: not coalesce(bitset_has(t.was, p.point), false)
+      ),
+      lambda p: p.item
+    ),
+    []
+  ) as uncovered,
+  coalesce(
+    list_transform(
+      list_filter(
+        builds.points,
+        lambda p: not coalesce(bitset_has(t.was, p.point), false)
+          and coalesce(bitset_has(t.becomes, p.point), false)
+      ),
+      lambda p: p.item
+    ),
+    []
+  ) as hit,
+  coalesce(
+    list_transform(
+      list_filter(
+        builds.points,
+        lambda p: coalesce(bitset_has(t.was, p.point), false)
+          and not coalesce(bitset_has(t.becomes, p.point), false)
+      ),
+      lambda p: p.item
+    ),
+    []
+  ) as lost
+from steps as t
 left join rows.designs as d on d.design_id = t.design_id
-left join rows.simulations as now on now.simulation_id = t.simulation_id
-left join rows.simulations as earlier on earlier.simulation_id = s.simulation_id
-left join rows.coverage_hits as now_hits on now_hits.simulation_id = t.simulation_id
-left join rows.coverage_hits as earlier_hits on earlier_hits.simulation_id = s.simulation_id
-left join lateral (
-  select
-    list(item order by point) filter (not was) as uncovered,
-    list(item order by point) filter (not was and becomes) as hit,
-    list(item order by point) filter (was and not becomes) as lost
-  from (
-    select
-      p.point,
-      {
-        'metric': p.metric, 'file': p.file, 'line': p.line, 'instance': p.instance, 'what': p.what, 'source': p.source
-      } as item,
-      coalesce(bitset_has(nullif(earlier_hits.hits, ''::blob), p.point), false) as was,
-      coalesce(bitset_has(nullif(now_hits.hits, ''::blob), p.point), false) as becomes
-    from rows.coverage_points as p
-    where p.build_id = coalesce(now.build_id, earlier.build_id)
-  )
-) as points on true;
+left join builds on builds.build_id = t.build_id;
