@@ -313,6 +313,8 @@ def _refuse_syntax_errors(elaboration: Elaboration, found: Gathered) -> None:
         mend = "name the folder that holds it with --include or include_dirs in design.toml"
     elif problem.code == "UnknownDirective":
         mend = "define it with --define, or include the header that defines it"
+        if problem.source.startswith("`error"):
+            mend = "that is the author's own check: give the order that it asks for with `sources` in design.toml"
     raise DesignError(f"{found.at(problem.file)}:{problem.line}: {problem.message} in `{problem.source}`; {mend}")
 
 

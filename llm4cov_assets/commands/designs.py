@@ -125,6 +125,41 @@ def generate_designs(
     _out().print(f"{len(records)} designs in batch {batch}")
 
 
+@group.command("retire")
+def retire_design(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="imported design")],
+    reason: Annotated[str, typer.Option(help="why, for those who find it later")] = "retired by hand",
+) -> None:
+    """Let nothing new use an imported design: no training, evaluation or name. Its rows and results stay."""
+    from llm4cov_assets.home import home
+    from llm4cov_assets.ingest.kept import kept_designs, retire
+
+    found = [d for designs in kept_designs(home()).values() for d in designs if d.name == name and d.split != "adhoc"]
+    if not found:
+        raise UserError(f"no imported design {name!r} (see `llm4cov designs list`)")
+    for design in found:
+        retire(design, reason)
+    _out().print(f"{name} is retired; `llm4cov designs restore {name}` takes it back", markup=False)
+
+
+@group.command("restore")
+def restore_design(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="retired design")],
+) -> None:
+    """Use a retired design again, in its last version: also one that was retired as contaminated."""
+    from llm4cov_assets.home import home
+    from llm4cov_assets.ingest.kept import kept_designs, restore, retired
+
+    gone = [(d, why) for d, why in retired(home()) if d.name == name]
+    if not gone:
+        raise UserError(f"no retired design {name!r}")
+    if any(d.name == name and d.split != "adhoc" for designs in kept_designs(home()).values() for d in designs):
+        raise UserError(f"there is a newer {name!r}; import the version that you want again")
+    design, why = max(gone, key=lambda found: found[0].kept_at)
+    restore(design)
+    _out().print(f"{name} of batch {design.batch} is used again; it was retired: {why}", markup=False)
+
+
 @group.command("calibrate")
 def calibrate_designs(
     glob: Annotated[str, typer.Argument(metavar="GLOB", help="names of designs")] = "*",

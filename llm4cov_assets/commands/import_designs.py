@@ -61,7 +61,8 @@ def import_designs(
     from llm4cov_assets.commands.simulate import pairs
     from llm4cov_assets.home import home
     from llm4cov_assets.ingest.build_check import build_check
-    from llm4cov_assets.ingest.importing import Options, Progress, import_source
+    from llm4cov_assets.ingest.importing import Options, Progress, Rejection, contamination, import_source
+    from sim import reasons
     from sim.files import own_folder
 
     options = Options(prefix, top, pairs("--define", define, "1"), tuple(include or ()), pairs("--param", param, None))
@@ -92,7 +93,12 @@ def import_designs(
             options=options, check=check if build else None, progress=tell, before_commit=describe,
         )  # fmt: skip
         if not dry_run:
-            storing.write({"rejected_designs": storing.rejected_rows(report.rejected)}, "adhoc")
+            spool.write()
+            gone = [
+                Rejection(d.name, d.source, reasons.CONTAMINATED, contamination(d, o)) for d, o in report.contaminated
+            ]
+            rejected = storing.rejected_rows([*report.rejected, *gone])
+            storing.write({"rejected_designs": rejected}, "adhoc")
             storing.write({"design_overlaps": storing.overlap_rows(report)}, "adhoc")
             storing.publish()
     if as_json:
@@ -151,12 +157,16 @@ def _show(report: ImportReport, dry_run: bool) -> None:
             table(("reason", "designs"), [(reason, str(n)) for reason, n in counted])
     for design, overlap in report.contaminated:
         out.print(
-            f"{'would be retired' if dry_run else 'retired'} from training: {design.name} resembles {overlap.other} "
-            f"(ROUGE-L {overlap.share:.2f})",
+            f"{'would be retired' if dry_run else 'retired'} from training: {design.name} ({overlap.file} resembles "
+            f"{overlap.other_file} of {overlap.other}, ROUGE-L {overlap.share:.2f}; designs restore takes it back)",
             markup=False,
         )
     for overlap in report.overlaps[:SHOWN]:
-        out.print(f"nearly the same: {overlap.design} and {overlap.other} (ROUGE-L {overlap.share:.2f})", markup=False)
+        out.print(
+            f"alike: {overlap.design} and {overlap.other} ({overlap.file} and {overlap.other_file}, ROUGE-L "
+            f"{overlap.share:.2f})",
+            markup=False,
+        )
     parts = [f"{len(report.accepted)} {'would be accepted' if dry_run else 'accepted'}"]
     if len(report.batches) > 1:
         parts[0] += f" in {len(report.batches)} batches"

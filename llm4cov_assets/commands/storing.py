@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,10 +71,11 @@ class Spool:
         self._count += 1
 
     def write(self) -> None:
-        """Store everything that was put aside."""
-        for folder in sorted(self._folder.iterdir()):
-            tables = {p.stem: pl.read_ipc(p) for p in folder.glob("*.arrow")}
-            write(tables, (folder / "partition").read_text())
+        """Store everything that was put aside, batches before what refers to their designs."""
+        partitions = {folder: (folder / "partition").read_text() for folder in sorted(self._folder.iterdir())}
+        for folder in sorted(partitions, key=lambda f: partitions[f] == "adhoc"):
+            write({p.stem: pl.read_ipc(p) for p in folder.glob("*.arrow")}, partitions[folder])
+            shutil.rmtree(folder)
 
 
 @contextmanager

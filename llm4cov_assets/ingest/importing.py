@@ -21,8 +21,11 @@ from llm4cov_assets.ingest.records import DesignRecord, batches, fitting_size
 from sim import reasons
 from sim.assembly import assemble
 from sim.design import Design, DesignError
+from sim.elaborate import analyse
 from sim.identity import content_id
 from sim.load import SETTINGS_FILE
+from sim.ports import unusable_port
+from sim.slang import elaborate
 
 SPLITS = ("train", "eval", "inbox")
 
@@ -117,6 +120,7 @@ def import_source(
         report = judge.report
         if check:
             _tried(report, check, progress)
+            _tried_late(report, check, progress, dry_run)
         prefix = batch or _batch_prefix(str(source), report.accepted)
         cut = batches(report.accepted, batch_size or fitting_size(len(report.accepted)), prefix)
         report.batches = {prefix: report.accepted} if len(cut) == 1 else cut
@@ -172,6 +176,7 @@ class _Judge:
                 self.report.known.append(earlier)
                 self._names.add(design.name)
                 return
+            _refuse_unusable(design, candidate)
             self._refuse_twins(design, candidate)
             self._refuse_contamination(design, candidate)
             near = self._nearest(design, candidate)
@@ -228,7 +233,7 @@ class _Judge:
         found = self._evaluation.nearest(design) if self._evaluation else None
         if found:
             raise DesignError(
-                f"{candidate.place}: {found.file} is {_alike(found)} of the evaluation design {found.other}; "
+                f"{candidate.place}: {found.file} {_alike(found)} of the evaluation design {found.other}; "
                 "training on it would spoil the evaluation",
                 reasons.CONTAMINATED,
             )
@@ -239,10 +244,21 @@ class _Judge:
             return None
         if found and self._near == "drop":
             raise DesignError(
-                f"{candidate.place}: {found.file} is {_alike(found)} of {found.other}; --near-duplicates mark keeps it",
+                f"{candidate.place}: {found.file} {_alike(found)} of {found.other}; --near-duplicates mark keeps it",
                 reasons.DUPLICATE,
             )
         return found
+
+
+def _refuse_unusable(design: Design, candidate: Candidate) -> None:
+    """What needs no build to be seen: ports that no testbench reaches, hints that name no input, RTL without sense."""
+    port = unusable_port(elaborate(design))
+    if port:
+        raise DesignError(f"{candidate.place}: {port}", reasons.UNUSABLE_PORT)
+    try:
+        analyse(design)
+    except DesignError as error:
+        raise DesignError(f"{candidate.place}: {error}", reasons.DOES_NOT_ELABORATE) from None
 
 
 def _origin(place: str) -> str:
@@ -258,8 +274,15 @@ _RENAME = f"give it a name in {SETTINGS_FILE}, or import with --prefix"
 
 def _alike(overlap: Overlap) -> str:
     if not overlap.exact:
-        return f"too long to compare, and by its tokens perhaps a copy (ROUGE-L up to {overlap.share:.2f}),"
-    return f"a copy of {overlap.other_file} (ROUGE-L {overlap.share:.2f})"
+        return (
+            f"is too long to compare, and by its tokens may be {overlap.other_file} (ROUGE-L up to {overlap.share:.2f})"
+        )
+    return f"resembles {overlap.other_file} (ROUGE-L {overlap.share:.2f})"
+
+
+def contamination(design: KeptDesign, overlap: Overlap) -> str:
+    """Why a training design is retired, in words."""
+    return f"contaminated: its {overlap.file} {_alike(overlap)} of the evaluation design {overlap.other}"
 
 
 def _evaluation_index(kept: Sequence[KeptDesign]) -> EvaluationIndex:
@@ -289,6 +312,18 @@ def _tried(report: ImportReport, check: Check, progress: Progress) -> None:
     report.accepted = [replace(d, cluster=d.name) if d.cluster in refused_names else d for d in passed]
 
 
+def _tried_late(report: ImportReport, check: Check, progress: Progress, dry_run: bool) -> None:
+    """Try out what came in without a check before; what is refused now is not used any more."""
+    known = {d.name: d for d in report.known}
+    for design, refused in check([d for d in report.known if d.deterministic is None], progress):
+        if refused:
+            del known[design.name]
+            report.rejected.append(refused)
+            if not dry_run:
+                retire(design, refused.detail)
+    report.known = list(known.values())
+
+
 def _contaminated(home: Path, accepted: Sequence[KeptDesign], progress: Progress) -> list[tuple[KeptDesign, Overlap]]:
     """Training designs kept so far that resemble the evaluation designs that come in now."""
     training = [d for designs in kept_designs(home).values() for d in designs if d.split == "train"]
@@ -308,4 +343,4 @@ def _retire(report: ImportReport) -> None:
     for design in report.replaced:
         retire(design, f"replaced by what {design.source} holds now")
     for design, overlap in report.contaminated:
-        retire(design, f"contaminated: {_alike(overlap)} of the evaluation design {overlap.other}")
+        retire(design, contamination(design, overlap))

@@ -14,7 +14,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ class KeptDesign:
 
     def load(self) -> DesignRecord:
         """Read the design from its folder."""
-        return load_kept(self.folder)
+        return replace(load_kept(self.folder), deterministic=self.deterministic, cluster=self.cluster)
 
 
 def batch_folder(home: Path, batch: str) -> Path:
@@ -105,7 +105,8 @@ class Staging:
             partial = self.folder / f"batch-{len(made)}"
             partial.mkdir()
             for design in designs:
-                _rewrite(design.folder / MANIFEST, batch=batch, deterministic=design.deterministic)
+                _rewrite(design.folder / MANIFEST, batch=batch, deterministic=design.deterministic,
+                         cluster=design.cluster)  # fmt: skip
                 design.folder.rename(partial / design.design_id)
             index = {"batch": batch, "designs": [{name: getattr(d, name) for name in _BRIEF} for d in designs]}
             (partial / INDEX).write_text(json.dumps(index, indent=1))
@@ -189,6 +190,11 @@ def retire(design: KeptDesign, reason: str) -> None:
     path = design.folder / _RETIRED
     if not path.is_file():
         replace_file(path, json.dumps({"name": design.name, "reason": reason}).encode())
+
+
+def restore(design: KeptDesign) -> None:
+    """Take back what `retire` did."""
+    (design.folder / _RETIRED).unlink(missing_ok=True)
 
 
 def retired(home: Path) -> list[tuple[KeptDesign, str]]:

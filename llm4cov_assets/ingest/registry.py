@@ -11,8 +11,9 @@ from pathlib import Path
 
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.canonical import canonical_content
+from llm4cov_assets.ingest.formats import reader
 from llm4cov_assets.ingest.generator import HELD_OUT, GeneratedDesign, by_name, families, generate
-from llm4cov_assets.ingest.kept import kept_designs, newest_kept
+from llm4cov_assets.ingest.kept import kept_designs, newest_kept, retired
 from llm4cov_assets.ingest.records import (
     HAND_WRITTEN,
     HAND_WRITTEN_FRESH,
@@ -22,8 +23,9 @@ from llm4cov_assets.ingest.records import (
 )
 from llm4cov_assets.ingest.reference import CORPUS, reference
 from llm4cov_assets.profiles import Profile, profile
-from sim.design import Design
-from sim.load import load_design
+from sim.assembly import Gathered, assemble
+from sim.design import Design, DesignError
+from sim.load import gather, load_design
 
 EVALUATION_SEED = 0
 EVALUATION_STREAM = "e"
@@ -154,7 +156,7 @@ def find_design(
         path = Path(text).expanduser()
     except RuntimeError as error:
         raise UserError(f"{text}: {error} Name a folder or an RTL file") from None
-    if not ("/" in text or path.suffix in (".v", ".sv")):
+    if not ("/" in text or path.suffix in (".v", ".sv", *LIST_SUFFIXES)):
         record = record_by_name(text, home)
         named = record and record.design
         if record and record.split == "adhoc" and _holds_rtl(path):
@@ -169,11 +171,34 @@ def find_design(
                 parameters=tuple(sorted({**dict(named.parameters), **parameters}.items())),
             )
         if not path.exists():
+            gone = [why for design, why in retired(home) if design.name == text]
+            if gone:
+                raise UserError(f"{text} is retired: {gone[-1]}; `llm4cov designs restore {text}` takes it back")
             raise UserError(
                 f"no design {text!r}: neither a known name (`llm4cov designs list`) nor a file or folder"
                 f"{did_you_mean(text, known_names(home, profile('demo')))}"
             )
-    return load_design(path, top=top, defines=defines, include_dirs=include_dirs, parameters=parameters)
+    found = _listed(path) if path.suffix in LIST_SUFFIXES and path.is_file() else gather(_existing(path))
+    return assemble(found, top=top, defines=defines, include_dirs=include_dirs, parameters=parameters)
+
+
+LIST_SUFFIXES = (".f", ".vc", ".core")
+"""Of files that name the files of one design."""
+
+
+def _listed(path: Path) -> Gathered:
+    """The design of a file list or core file."""
+    candidates, _ = reader(str(path))
+    found = [c.gather() for c in candidates()]
+    if len(found) != 1:
+        raise UserError(f"{path}: {len(found)} designs in it; import it and name one of them")
+    return found[0]
+
+
+def _existing(path: Path) -> Path:
+    if not path.exists():
+        raise DesignError(f"{path}: no such file or folder; name an RTL file (*.v, *.sv) or a folder with RTL")
+    return path
 
 
 def did_you_mean(name: str, names: Sequence[str]) -> str:

@@ -210,3 +210,23 @@ def test_targets_lead_back_to_the_simulations_of_their_campaign(warm_home: Path)
     assert traced is not None
     assert {"transitions", "targets"} <= set(traced.n_led_to)
     assert store.verify() == []
+
+
+def test_a_design_is_retired_and_restored_by_name(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.v").write_text("module mine(input a, input b, output y); assign y = a ^ b; endmodule\n")
+    assert designs(home, "import", str(tmp_path / "mine.v"), "--no-build").returncode == 0
+    assert designs(home, "retire", "mine", "--reason", "not ours").returncode == 0
+    shown = designs(home, "show", "mine")
+    assert shown.returncode == 2 and "mine is retired: not ours" in shown.stderr
+    assert "restored" not in shown.stderr and designs(home, "retire", "mine").returncode == 2
+    assert designs(home, "restore", "mine").returncode == 0
+    assert designs(home, "show", "mine").returncode == 0
+    assert designs(home, "restore", "mine").returncode == 2
+
+
+def test_a_file_list_is_a_design_to_every_command(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "rtl").mkdir()
+    (tmp_path / "rtl" / "top.v").write_text("module top(input a, output y); assign y = a ^ `INVERT; endmodule\n")
+    (tmp_path / "chip.f").write_text("+define+INVERT=1\nrtl/top.v\n")
+    shown = json.loads(designs(home, "show", str(tmp_path / "chip.f"), "--json").stdout)
+    assert (shown["name"], shown["top"], shown["defines"]) == ("chip", "top", {"INVERT": "1"})

@@ -252,4 +252,4 @@ def test_ibex_lacks_what_its_generator_makes_and_the_message_says_what_to_do() -
     # the package lies in no project of its own, so that everything beside the core file counts
     assert isinstance(found["ibex_icache"], Design) and found["ibex_icache"].top == "ibex_icache"
     error = refusal(ibex / "ibex_top.core")
-    assert "generator primgen, which is not run here; run `fusesoc run --setup lowrisc:prim:" in str(error)
+    assert "generator primgen, which is not run here" in str(error) and ".vc" in str(error)

@@ -231,6 +231,36 @@ def test_a_design_that_the_check_refuses_is_rejected(mixed: Path, home: Path) ->
     assert kept_designs(home) == report.batches
 
 
+def test_what_came_in_without_a_check_is_checked_later(mixed: Path, home: Path) -> None:
+    import_source(mixed, home)
+
+    def check(designs: Sequence[KeptDesign], progress: Progress) -> Iterator[tuple[KeptDesign, Rejection | None]]:
+        for d in designs:
+            wrong = Rejection(d.name, d.source, reasons.DOES_NOT_BUILD, "deep.sv:2: no") if d.name == "deep" else None
+            yield d, wrong
+
+    report = import_source(mixed, home, check=check)
+    assert [d.name for d in report.known] == ["good"]
+    assert "deep" in [r.name for r in report.rejected]
+    assert [d.name for found in kept_designs(home).values() for d in found] == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"u.sv": "module u(input string s, output logic y); assign y = 0; endmodule"}, "unusable port"),
+        ({"u.sv": rtl("u"), "design.toml": 'clock = "clkk"\n'}, "does not elaborate"),
+        ({"u.sv": rtl("u"), "design.toml": 'reset = "!nowhere"\n'}, "does not elaborate"),
+    ],
+)
+def test_what_needs_no_build_to_be_seen_is_refused_without_one(
+    tmp_path: Path, home: Path, files: dict[str, str], reason: str
+) -> None:
+    for name, text in files.items():
+        write(tmp_path / "u" / name, text)
+    assert [r.reason for r in import_source(tmp_path / "u", home).rejected] == [reason]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [({"format": "zip"}, "no format"), ({"split": "test"}, "no split"), ({"near": "lose"}, "marked or dropped")],

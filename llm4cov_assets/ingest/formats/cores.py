@@ -242,7 +242,8 @@ def _refuse_what_is_made(core: Any, flags: Mapping[str, Any]) -> None:
         raise _Refused(
             reasons.UNREADABLE,
             f"{core.core_file}: has files made by the generator {made[0]['generator']}, which is not run "
-            f"here; run `fusesoc run --setup {_shown(core.name)}` and import the file list that it writes",
+            "here; where FuseSoC and what the generator needs are installed, `fusesoc run --setup` on the core you "
+            "want (with its --target) writes a .vc file: import that",
         )
     if core.provider:
         raise _Refused(
