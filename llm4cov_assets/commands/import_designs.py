@@ -104,7 +104,7 @@ def import_designs(
     if as_json:
         print(json.dumps(_as_json(report, dry_run), ensure_ascii=False))
     else:
-        _show(report, dry_run)
+        _show(report, source, dry_run)
     raise typer.Exit(0 if report.accepted or report.known else 1)
 
 
@@ -125,7 +125,7 @@ def _brief(design: KeptDesign) -> dict[str, Any]:
     return {name: value for name, value in vars(design).items() if name not in hidden}
 
 
-def _show(report: ImportReport, dry_run: bool) -> None:
+def _show(report: ImportReport, source: str, dry_run: bool) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -151,7 +151,9 @@ def _show(report: ImportReport, dry_run: bool) -> None:
             [(d.name, batch, d.top, str(d.n_files), str(d.n_lines)) for d, batch in found],
         )
     if report.rejected:
-        table(("name", "reason", "detail"), [(r.name, r.reason, r.detail) for r in report.rejected])
+        below = f"{source.rstrip('/')}/"  # said once, by the person
+        lines = [(r.name, r.reason, r.detail.replace(below, "")) for r in report.rejected]
+        table(("name", "reason", "detail"), lines)
         if len(report.rejected) > SHOWN:
             counted = Counter(r.reason for r in report.rejected).most_common()
             table(("reason", "designs"), [(reason, str(n)) for reason, n in counted])
@@ -175,3 +177,6 @@ def _show(report: ImportReport, dry_run: bool) -> None:
         parts += [f"{len(designs)} {name}"] if designs else []
     parts += [f"{len(report.overlaps)} near duplicates marked"] if report.overlaps else []
     out.print(", ".join(parts))
+    if report.accepted and not dry_run:
+        name = report.accepted[0].name
+        out.print(f"next: llm4cov designs show {name}; llm4cov close {name}", markup=False)
