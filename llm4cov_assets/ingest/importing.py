@@ -6,8 +6,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,7 @@ from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.candidates import Candidate
 from llm4cov_assets.ingest.canonical import canonical_content
 from llm4cov_assets.ingest.formats import reader
-from llm4cov_assets.ingest.kept import KeptDesign, Staging, kept_designs, retire, staging
+from llm4cov_assets.ingest.kept import KeptDesign, Staging, batch_folder, kept_designs, retire, staging
 from llm4cov_assets.ingest.overlap import EvaluationIndex, Overlap, SplitIndex
 from llm4cov_assets.ingest.records import DesignRecord, batches, fitting_size
 from sim import reasons
@@ -26,6 +27,7 @@ from sim.identity import content_id
 from sim.load import SETTINGS_FILE
 from sim.ports import unusable_port
 from sim.slang import elaborate
+from sim.toolchain import locked
 
 SPLITS = ("train", "eval", "inbox")
 
@@ -111,43 +113,59 @@ def import_source(
         raise UserError(f"no split {split!r}; there are train and eval")
     if near not in ("mark", "drop"):
         raise UserError(f"near duplicates are marked or dropped, not {near!r}")
-    candidates, count = reader(str(source), format)
-    with staging(home) as stage:
-        judge = _Judge(home, stage, split, near, options or Options(), progress)
+    candidates, n_candidates = reader(str(source), format)
+    with _alone(home, split, progress), staging(home) as stage:
+        judge = _Judge(home, stage, str(source), split, near, options or Options(), progress)
         for i, candidate in enumerate(candidates()):
-            progress("reading", i, count, candidate.name)
+            progress("reading", i, n_candidates, candidate.name)
             judge.judge(candidate)
-        report = judge.report
+        report = judge.finish()
         if check:
             _tried(report, check, progress)
             _tried_late(report, check, progress, dry_run)
-        prefix = batch or _batch_prefix(str(source), report.accepted)
+        prefix = batch or _batch_prefix(str(source), report.accepted, home)
         cut = batches(report.accepted, batch_size or fitting_size(len(report.accepted)), prefix)
         report.batches = {prefix: report.accepted} if len(cut) == 1 else cut
         if split == "eval":
             report.contaminated = _contaminated(home, report.accepted, progress)
         if not dry_run and report.accepted:
             before_commit(report.batches)
-            report.batches = stage.commit(report.batches)
+            report.batches = stage.commit(report.batches, _gone(report))
             report.accepted = [d for designs in report.batches.values() for d in designs]
-            _retire(report)
     return report
 
 
-def _batch_prefix(source: str, accepted: Sequence[KeptDesign]) -> str:
+@contextmanager
+def _alone(home: Path, split: str, progress: Progress) -> Iterator[None]:
+    """Imports for training and evaluation one after the other: each must see what the others kept."""
+    if split == "inbox":
+        yield
+        return
+    progress("waiting for another import", 0, None, "")
+    with locked(home / "designs" / ".lock"):
+        yield
+
+
+def _batch_prefix(source: str, accepted: Sequence[KeptDesign], home: Path) -> str:
+    """A prefix for the names of batches that no batch has yet: what changes back is a batch of its own again."""
     name = source.rstrip("/")
     with suppress(OSError):
         if Path(name).expanduser().exists():
             name = Path(name).expanduser().resolve().stem
     safe = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "designs"
-    return f"{safe[:64]}-{content_id([d.design_id for d in accepted])[:8]}"
+    prefix = f"{safe[:40]}-{content_id([d.design_id for d in accepted])[:8]}"
+    for n in count(1):
+        found = prefix if n == 1 else f"{prefix}-v{n}"
+        if not any(batch_folder(home, found).parent.glob(f"{batch_folder(home, found).name}*")):
+            return found
+    raise AssertionError
 
 
 class _Judge:
     """Decides on the candidates of one import, one by one; what is accepted is staged."""
 
     def __init__(
-        self, home: Path, stage: Staging, split: str, near: Near, options: Options, progress: Progress
+        self, home: Path, stage: Staging, source: str, split: str, near: Near, options: Options, progress: Progress
     ) -> None:
         self.report = ImportReport()
         self._stage = stage
@@ -159,6 +177,9 @@ class _Judge:
         mine = [d for d in kept if d.split == split] if split != "inbox" else []
         self._taken = {d.name: d for d in sorted(kept, key=lambda d: d.kept_at)}
         self._contents = {d.content: d.name for d in mine}
+        self._claimed: dict[str, str] = {}
+        self._below = _origin(source)
+        self._tentative: list[tuple[str, str, Rejection]] = []
         self._evaluation = _evaluation_index(kept) if split == "train" else None
         self._clusters = {d.name: d.cluster for d in mine}
         self._similar = SplitIndex(keep_copies=near == "mark") if split != "inbox" else None
@@ -175,10 +196,12 @@ class _Judge:
             if earlier and earlier.design_id == design.design_id and earlier.split == self._split:
                 self.report.known.append(earlier)
                 self._names.add(design.name)
+                self._claimed.setdefault(canonical_content(design), design.name)
                 return
             _refuse_unusable(design, candidate)
             self._refuse_twins(design, candidate)
             self._refuse_contamination(design, candidate)
+            self._refuse_reserved(design, candidate)
             near = self._nearest(design, candidate)
         except DesignError as error:
             shown = self._options.shown
@@ -203,6 +226,8 @@ class _Judge:
         o = self._options
         found = candidate.gather()
         name = f"{o.prefix}{found.name or candidate.name}"
+        if self._split != "inbox":  # commands take names for globs and options, and slashes for paths
+            name = _AWKWARD.sub("_", name)
         return assemble(
             found, name=name, top=o.top, defines=o.defines, include_dirs=o.include_dirs, parameters=o.parameters
         )
@@ -224,10 +249,43 @@ class _Judge:
             )
         return earlier
 
+    def _refuse_reserved(self, design: Design, candidate: Candidate) -> None:
+        """Names that mean another design to every command, or none."""
+        if self._split == "inbox":
+            return
+        from llm4cov_assets.ingest.registry import bundled
+
+        meant = bundled(design.name)
+        if meant and meant.design_id != design.design_id:
+            raise DesignError(
+                f"{candidate.place}: {design.name!r} is a design that comes with the project; {_RENAME}",
+                reasons.NAME_TAKEN,
+            )
+
     def _refuse_twins(self, design: Design, candidate: Candidate) -> None:
-        twin = self._contents.setdefault(canonical_content(design), design.name)
+        content = canonical_content(design)
+        twin = self._claimed.get(content) or self._contents.get(content, design.name)
+        detail = f"{candidate.place}: the same RTL as {twin}, which is there already"
+        owner = self._taken.get(twin)
+        if content in self._claimed or (twin != design.name and not (owner and _is_below(owner.origin, self._below))):
+            raise DesignError(detail, reasons.DUPLICATE)
+        self._claimed[content] = design.name
         if twin != design.name:
-            raise DesignError(f"{candidate.place}: the same RTL as {twin}, which is there already", reasons.DUPLICATE)
+            # this source holds its owner too, which may have other content by now
+            shown = self._options.shown
+            rejection = Rejection(candidate.name, shown(candidate.place), reasons.DUPLICATE, shown(detail))
+            self._tentative.append((design.name, twin, rejection))
+
+    def finish(self) -> ImportReport:
+        """The report, once all candidates are judged."""
+        unchanged = {d.name for d in self.report.known}
+        for name, owner, rejection in self._tentative:
+            if owner in unchanged:
+                self.report.rejected.append(rejection)
+                self.report.accepted = [d for d in self.report.accepted if d.name != name]
+                self.report.replaced = [d for d in self.report.replaced if d.name != name]
+                self.report.overlaps = [o for o in self.report.overlaps if name not in (o.design, o.other)]
+        return self.report
 
     def _refuse_contamination(self, design: Design, candidate: Candidate) -> None:
         found = self._evaluation.nearest(design) if self._evaluation else None
@@ -268,7 +326,12 @@ def _origin(place: str) -> str:
     return str(path) if there is None else str(there.resolve() / path.relative_to(there))
 
 
+def _is_below(place: str, folder: str) -> bool:
+    return place == folder or place.startswith(f"{folder}/")
+
+
 _RECORD = re.compile(r":(?:row )?\d+$")
+_AWKWARD = re.compile(r"^[-.]+|[/\\*?\[\]]")
 _RENAME = f"give it a name in {SETTINGS_FILE}, or import with --prefix"
 
 
@@ -339,8 +402,7 @@ def _contaminated(home: Path, accepted: Sequence[KeptDesign], progress: Progress
     return found
 
 
-def _retire(report: ImportReport) -> None:
-    for design in report.replaced:
-        retire(design, f"replaced by what {design.source} holds now")
-    for design, overlap in report.contaminated:
-        retire(design, contamination(design, overlap))
+def _gone(report: ImportReport) -> list[tuple[KeptDesign, str]]:
+    """What is not used any more once the accepted designs are kept, and why."""
+    replaced = [(d, f"replaced by what {d.source} holds now") for d in report.replaced]
+    return [*replaced, *((d, contamination(d, overlap)) for d, overlap in report.contaminated)]

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ MANIFEST = "design.json"
 INDEX = "batch.json"
 _INCOMING = ".incoming"
 _RETIRED = "retired.json"
+_PLAN = "plan.json"
 _PLACE = ("split", "kind", "cluster", "benchmark", "source", "origin", "deterministic", "difficulty")
 _BRIEF = ("name", "design_id", "rtl_id", "content", "top", "n_files", "n_lines", *_PLACE)
 
@@ -98,34 +99,56 @@ class Staging:
         manifest = _write(record, folder, "")
         return _brief(manifest, folder, "")
 
-    def commit(self, batches: dict[str, Sequence[KeptDesign]]) -> dict[str, list[KeptDesign]]:
-        """Make the designs that were added into these batches. A batch that is there already stays as it is."""
-        made = []
+    def commit(
+        self, batches: dict[str, Sequence[KeptDesign]], gone: Sequence[tuple[KeptDesign, str]] = ()
+    ) -> dict[str, list[KeptDesign]]:
+        """Make the designs that were added into these batches, and retire what is `gone` with its reason: all of it,
+        also when this is killed on the way. What is in a batch already stays as it is."""
+        moves: list[tuple[str, str]] = []
         for batch, designs in batches.items():
-            partial = self.folder / f"batch-{len(made)}"
+            partial = self.folder / f"batch-{len(moves)}"
             partial.mkdir()
             for design in designs:
-                _rewrite(design.folder / MANIFEST, batch=batch, deterministic=design.deterministic,
-                         cluster=design.cluster)  # fmt: skip
+                _rewrite(
+                    design.folder / MANIFEST, batch=batch, deterministic=design.deterministic, cluster=design.cluster
+                )
                 design.folder.rename(partial / design.design_id)
             index = {"batch": batch, "designs": [{name: getattr(d, name) for name in _BRIEF} for d in designs]}
             (partial / INDEX).write_text(json.dumps(index, indent=1))
-            made.append((batch, partial))
-        for batch, partial in made:
-            target = batch_folder(self.home, batch)
-            if not target.exists():
-                partial.rename(target)
-                continue
+            moves.append((str(partial), str(batch_folder(self.home, batch))))
+        plan = {"moves": moves, "gone": [(str(d.folder), d.name, reason) for d, reason in gone]}
+        replace_file(self.folder / _PLAN, json.dumps(plan).encode())
+        _carry_out(self.folder)
+        return {batch: kept_batch(self.home, batch) for batch in batches}
+
+
+def _carry_out(folder: Path) -> None:
+    """Do what the plan of a staging folder says and has not been done yet."""
+    plan = json.loads((folder / _PLAN).read_text())
+    for partial, target in ((Path(a), Path(b)) for a, b in plan["moves"]):
+        if partial.exists() and not target.exists():
+            partial.rename(target)
+        for design in partial.glob(f"*/{MANIFEST}"):
             # designs were kept there one by one: it stays such a batch
-            for design in partial.glob(f"*/{MANIFEST}"):
-                if not (target / design.parent.name).exists():
-                    design.parent.rename(target / design.parent.name)
-        return {batch: kept_batch(self.home, batch) for batch, _ in made}
+            if not (target / design.parent.name).exists():
+                design.parent.rename(target / design.parent.name)
+    for place, name, reason in plan["gone"]:
+        _retire(Path(place), name, reason)
+    (folder / _PLAN).unlink()
+
+
+def _finish_killed(home: Path) -> None:
+    """Carry out the plans of processes that were killed while they did."""
+    for plan in (home / "designs" / _INCOMING).glob(f"*/{_PLAN}"):
+        if not Path(f"/proc/{plan.parent.name.partition('-')[0]}").exists():
+            with suppress(FileNotFoundError):  # somebody else does it too
+                _carry_out(plan.parent)
 
 
 @contextmanager
 def staging(home: Path) -> Iterator[Staging]:
     """A place for designs that are being imported; what was not committed when the block ends is gone."""
+    _finish_killed(home)
     remove_stale_folders(home / "designs" / _INCOMING)
     with own_folder(home / "designs" / _INCOMING) as folder:
         yield Staging(home, folder)
@@ -165,6 +188,7 @@ def load_kept(folder: Path) -> DesignRecord:
 
 def kept_designs(home: Path) -> dict[str, list[KeptDesign]]:
     """Kept designs in brief by batch, batches in the order of their names; retired ones are left out."""
+    _finish_killed(home)
     found: dict[str, list[KeptDesign]] = {}
     for folder in sorted((home / "designs").glob("[!.]*")):
         designs = _batch(folder)
@@ -187,9 +211,12 @@ def newest_kept(home: Path, name: str) -> DesignRecord | None:
 
 def retire(design: KeptDesign, reason: str) -> None:
     """Let nothing new use a kept design; the first reason stays."""
-    path = design.folder / _RETIRED
-    if not path.is_file():
-        replace_file(path, json.dumps({"name": design.name, "reason": reason}).encode())
+    _retire(design.folder, design.name, reason)
+
+
+def _retire(folder: Path, name: str, reason: str) -> None:
+    if not (folder / _RETIRED).is_file():
+        replace_file(folder / _RETIRED, json.dumps({"name": name, "reason": reason}).encode())
 
 
 def restore(design: KeptDesign) -> None:

@@ -217,6 +217,12 @@ def _holds_rtl(path: Path) -> bool:
     return path.is_dir() and any(f.suffix in (".v", ".sv") for f in path.rglob("*"))
 
 
+def bundled(name: str) -> Design | None:
+    """The hand-written or generated design that a name means, whatever was imported; None if it means neither."""
+    generated = by_name(name)
+    return generated.design if generated else next((d for d in corpus_designs() if d.name == name), None)
+
+
 def record_by_name(name: str, home: Path) -> DesignRecord | None:
     """What the name stands for, whatever lies in the current folder."""
     if (CORPUS / name).is_dir() and name:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -114,6 +116,108 @@ def test_a_design_that_changed_at_its_source_is_a_new_version_also_when_it_chang
         assert [d.name for found in kept_designs(home).values() for d in found].count("d0") == 1
     assert report.accepted[0].design_id == first.design_id
     assert [d.name for d, _ in retired(home)] == ["d0", "d0"], "the earlier versions are still there"
+
+
+def test_a_design_alone_changes_back(tmp_path: Path, home: Path) -> None:
+    file = write(tmp_path / "one.v", rtl("one"))
+    for body in ("assign y = a | b;", "assign y = a & b;", "assign y = a | b;"):
+        import_source(file, home)
+        file.write_text(rtl("one", body))
+    assert [d.name for d in import_source(file, home).accepted] == ["one"]
+    assert [d.name for found in kept_designs(home).values() for d in found] == ["one"]
+    assert find_design("one", home).sources[0].text == file.read_text()
+
+
+def test_a_design_moves_to_another_split(tmp_path: Path, home: Path) -> None:
+    file = write(tmp_path / "one.v", rtl("one"))
+    import_source(file, home)
+    import_source(file, home, split="eval")
+    assert [(d.name, d.split) for found in kept_designs(home).values() for d in found] == [("one", "eval")]
+
+
+def test_two_designs_may_change_places(tmp_path: Path, home: Path) -> None:
+    source = many(tmp_path / "many", 3)
+    import_source(source, home)
+    first, second = ((source / f"d{i}" / f"d{i}.v").read_text() for i in (0, 1))
+    (source / "d0" / "d0.v").write_text(second.replace("d1", "d0"))
+    (source / "d1" / "d1.v").write_text(first.replace("d0", "d1"))
+    report = import_source(source, home)
+    assert ([d.name for d in report.accepted], report.rejected) == (["d0", "d1"], [])
+    (source / "d0" / "d0.v").write_text((source / "d2" / "d2.v").read_text().replace("d2", "d0"))
+    report = import_source(source, home)
+    assert [(r.name, r.reason) for r in report.rejected] == [("d0", "duplicate")], "d2 still has it"
+
+
+@pytest.mark.parametrize("name", ["alu", "lock_0_003"])
+def test_names_of_bundled_and_generated_designs_are_taken(name: str, tmp_path: Path, home: Path) -> None:
+    write(tmp_path / name / "x.v", rtl("x"))
+    report = import_source(tmp_path / name, home)
+    assert [(r.name, r.reason) for r in report.rejected] == [(name, "name taken")]
+
+
+@pytest.mark.parametrize(("name", "kept"), [("../x", "_x"), ("a*b", "a_b"), ("-rf", "_rf"), ("a/b", "a_b")])
+def test_names_that_commands_would_read_otherwise_are_spelt_otherwise(
+    name: str, kept: str, tmp_path: Path, home: Path
+) -> None:
+    write(tmp_path / "x" / "x.v", rtl("x"))
+    write(tmp_path / "x" / "design.toml", f'name = "{name}"\n')
+    assert [d.name for d in import_source(tmp_path / "x", home).accepted] == [kept.replace("_x", "__x") if "/x" in name
+                                                                          else kept]  # fmt: skip
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from llm4cov_assets.ingest import importing, kept
+done = []
+def die(*arguments):
+    done.append(arguments)
+    if len(done) == int(sys.argv[3]):
+        import os
+        os._exit(9)
+    real(*arguments)
+real, kept._retire = kept._retire, die
+rename = Path.rename
+def renamed(self, target):
+    if self.name.startswith("batch-"):
+        die_first(self, target)
+    return rename(self, target)
+def die_first(self, target):
+    done.append(target)
+    if len(done) == int(sys.argv[3]):
+        import os
+        os._exit(9)
+Path.rename = renamed
+importing.import_source(sys.argv[1], Path(sys.argv[2]), batch_size=1)
+"""
+
+
+@pytest.mark.parametrize("moment", [1, 2, 3, 4])
+def test_an_import_that_is_killed_while_it_keeps_is_finished_by_whoever_looks_next(
+    moment: int, tmp_path: Path, home: Path
+) -> None:
+    source = many(tmp_path / "many", 2)
+    import_source(source, home)
+    for i in (0, 1):
+        (source / f"d{i}" / f"d{i}.v").write_text(rtl(f"d{i}", f"assign y = b > {i};"))
+    command = [sys.executable, "-c", KILLED, str(source), str(home), str(moment)]
+    assert subprocess.run(command, check=False).returncode == 9
+    active = [d.load().design for found in kept_designs(home).values() for d in found]
+    assert [d.name for d in active] == ["d0", "d1"]
+    assert all("b >" in d.sources[0].text for d in active)
+    assert {d.name for d in import_source(source, home).known} == {"d0", "d1"}
+
+
+def test_two_imports_at_once_see_each_other(tmp_path: Path, home: Path) -> None:
+    for name in ("first", "second"):
+        many(tmp_path / name, 4)
+    code = "import sys; from pathlib import Path; from llm4cov_assets.ingest.importing import import_source; "
+    code += "print(len(import_source(sys.argv[1], Path(sys.argv[2])).accepted))"
+    runs = [
+        subprocess.Popen([sys.executable, "-c", code, tmp_path / name, home], stdout=subprocess.PIPE, text=True)
+        for name in ("first", "second")
+    ]
+    assert sorted(int(run.communicate(timeout=120)[0]) for run in runs) == [0, 4]
 
 
 def test_a_killed_import_keeps_nothing(mixed: Path, home: Path) -> None:
