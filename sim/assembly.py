@@ -12,6 +12,7 @@ from pyslang import ast, syntax
 
 from sim import reasons
 from sim.design import Design, DesignError, Exclusion, SourceFile, listed
+from sim.inclusion import foreign
 from sim.slang import Elaboration, compile_files, first_problem, included_path
 from sim.trial import is_suspicious, refuse_what_breaks_the_parser
 
@@ -22,7 +23,14 @@ MOST_FILES = 5_000
 MOST_BYTES = 64 << 20
 """Of one design. OpenTitan's largest block is a tenth of that; more is a folder with something else in it."""
 
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]")
+_NO_NUMBER = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 _ENCRYPTED = re.compile(rb"^[ \t]*`(?:pragma[ \t]+protect|protected\b)", re.MULTILINE)
+
+
+class ForeignInclude(DesignError):
+    """A source includes what is no file of the design."""
 
 
 @dataclass
@@ -80,7 +88,17 @@ def assemble(
     _refuse_what_is_no_text(found)
     _refuse_encrypted(found)
     _refuse_file_names([*found.sources, *found.includes], found)
-    if not survived and is_suspicious([*found.sources, *found.includes]):
+    all_defines = tuple(sorted({**found.defines, **defines}.items()))
+    all_parameters = tuple(sorted({**found.parameters, **parameters}.items()))
+    _refuse_values("define", all_defines, found)
+    _refuse_values("parameter", all_parameters, found)
+    files = [*found.sources, *found.includes]
+    outside = foreign(files, found.include_dirs)
+    if outside:
+        raise _outside(found, outside.file, outside.line, outside.named)
+    if not survived and is_suspicious(
+        files, found.include_dirs, [value for _, value in (*all_defines, *all_parameters)]
+    ):
         refuse_what_breaks_the_parser(
             found.place, found,
             dict(name=name, top=top, defines=dict(defines), include_dirs=list(include_dirs),
@@ -90,13 +108,11 @@ def assemble(
     external = _external_includes(order, found, [Path(folder) for folder in include_dirs], {**found.defines, **defines})
     includes = tuple(sorted([*found.includes, *external.files], key=lambda f: f.path))
     folders = tuple(dict.fromkeys([*found.include_dirs, *external.folders]))
-    all_defines = tuple(sorted({**found.defines, **defines}.items()))
-    all_parameters = tuple(sorted({**found.parameters, **parameters}.items()))
     called = name or found.name or found.stem
     if not called.isprintable() or not called:
         raise DesignError(f"{found.place!r}: no name for a design; rename it, or name it in design.toml",
                           reasons.MALFORMED)  # fmt: skip
-    elaboration = compile_files(order, includes, folders, all_defines)
+    elaboration = compile_files(order, includes, folders, all_defines, all_parameters)
     _refuse_syntax_errors(elaboration, found)
     chosen = top or found.top or _choose_top(elaboration, found)
     elaboration = compile_files(order, includes, folders, all_defines, all_parameters, chosen)
@@ -288,10 +304,28 @@ def _refuse_foreign_includes(unit: Elaboration, known: set[str], found: Gathered
     for directive in unit.tree.getIncludeDirectives():
         if directive.buffer and included_path(unit.manager, directive.buffer.id, known) not in known:
             file, line = unit.file_line(directive.syntax.sourceRange.start)
-            raise DesignError(
-                f"{found.at(file)}:{line}: {directive.path!r} lies outside the design; include it by its name alone "
-                "and name its folder with --include or include_dirs in design.toml"
-            )
+            raise _outside(found, file, line, directive.path)
+
+
+def _outside(found: Gathered, file: str, line: int, named: str) -> ForeignInclude:
+    return ForeignInclude(
+        f"{found.at(file)}:{line}: {named!r} lies outside the design; include it by its name alone "
+        "and name its folder with --include or include_dirs in design.toml"
+    )
+
+
+def _refuse_values(kind: str, pairs: Sequence[tuple[str, str]], found: Gathered) -> None:
+    """Macros and parameters become lines of Verilog: nothing but a name and a value may reach them."""
+    for name, value in pairs:
+        if not _IDENTIFIER.fullmatch(name):
+            raise DesignError(f"{found.place}: the {kind} {name!r} has no name that Verilog can use; write letters, "
+                              "digits and _, a letter first", reasons.MALFORMED)  # fmt: skip
+        if _CONTROL.search(value):
+            raise DesignError(f"{found.place}: the value of the {kind} {name} has a line break or control character "
+                              f"({value[:40]!r}); write it on one line", reasons.MALFORMED)  # fmt: skip
+        if _NO_NUMBER.fullmatch(value):
+            raise DesignError(f"{found.place}: the value of the {kind} {name} is {value}, which Verilog has no number "
+                              "for; give a finite one", reasons.MALFORMED)  # fmt: skip
 
 
 def _refuse_file_names(sources: Sequence[SourceFile], found: Gathered) -> None:
@@ -340,6 +374,8 @@ def _choose_top(elaboration: Elaboration, found: Gathered) -> str:
     if stem in modules:
         return stem
     if not roots:
+        for name in sorted(modules - _instantiated(elaboration)):
+            _refuse_unusable_top(elaboration, found, name)
         raise DesignError(f"{path}: no top module, every module is instantiated; name one with --top: "
                           f"{', '.join(sorted(modules))}", reasons.NO_TOP)  # fmt: skip
     raise DesignError(f"{path}: several modules could be the top ({listed(roots)}); choose one with --top "
@@ -350,6 +386,8 @@ def _refuse_missing_modules(elaboration: Elaboration, found: Gathered, top: str)
     path = found.place
     if not elaboration.compilation.getRoot().topInstances:
         names = sorted(d.name for d in elaboration.compilation.getDefinitions() if isinstance(d, ast.DefinitionSymbol))
+        if top in names:
+            _refuse_unusable_top(elaboration, found, top)
         raise DesignError(f"{path}: there is no module {top!r} to be the top; choose one of: "
                           f"{listed(names)}", reasons.NO_TOP)  # fmt: skip
     if not len(elaboration.compilation.getRoot().topInstances[0].body.portList):
@@ -366,3 +404,50 @@ def _refuse_missing_modules(elaboration: Elaboration, found: Gathered, top: str)
             f"{found.at(problem.file)}:{problem.line}: {problem.message} in `{problem.source}`; {mend}",
             reasons.BLACK_BOXES,
         )
+
+
+def _refuse_unusable_top(elaboration: Elaboration, found: Gathered, top: str) -> None:
+    """Say why a module that is there cannot be the top."""
+    for definition in elaboration.compilation.getDefinitions():
+        declared = definition.syntax
+        if definition.name != top or not isinstance(declared, syntax.ModuleDeclarationSyntax):
+            continue
+        file, line = elaboration.file_line(definition.location)
+        without = _without_default(declared)
+        if without:
+            raise DesignError(
+                f"{found.at(file)}:{line}: the parameter {without[0]} of {top} has no value; give it one with --param "
+                f"{without[0]}=VALUE or `parameters` in design.toml", reasons.NO_TOP,
+            )  # fmt: skip
+        if not _IDENTIFIER.fullmatch(top):
+            raise DesignError(
+                f"{found.at(file)}:{line}: the escaped module name {top!r} cannot be that of a top; rename the module "
+                "with letters, digits and _, or choose another with --top", reasons.NO_TOP,
+            )  # fmt: skip
+        raise DesignError(f"{found.at(file)}:{line}: {top} cannot be the top, which is a module of its own; choose "
+                          "another with --top", reasons.NO_TOP)  # fmt: skip
+
+
+def _instantiated(elaboration: Elaboration) -> set[str]:
+    """Names of modules that any module instantiates, also one that cannot be elaborated."""
+    names: set[str] = set()
+
+    def visit(node: Any) -> ast.VisitAction:
+        if isinstance(node, syntax.HierarchyInstantiationSyntax):
+            names.add(node.type.valueText)
+        return ast.VisitAction.Advance
+
+    elaboration.tree.root.visit(visit)
+    return names
+
+
+def _without_default(module: syntax.ModuleDeclarationSyntax) -> list[str]:
+    header: Any = module.header
+    declared = header.parameters.declarations if header.parameters else []
+    return [
+        str(declarator.name.valueText)
+        for parameter in declared
+        if isinstance(parameter, syntax.ParameterDeclarationSyntax)
+        for declarator in parameter.declarators
+        if isinstance(declarator, syntax.DeclaratorSyntax) and declarator.initializer is None
+    ]

@@ -221,9 +221,11 @@ def _value(value: Any) -> str:
 
 
 def _text(path: Path) -> str:
-    """The text of a settings file; empty when there is none."""
-    if not path.is_file():
+    """The text of a settings file; empty when there is none. Raises DesignError for what is no ordinary file."""
+    if not os.path.lexists(path):
         return ""
+    if not path.is_file():
+        raise DesignError(f"{path}: not an ordinary file; put one there, or remove it", reasons.UNREADABLE)
     content = read_file(path, path.parent).content
     try:
         return content.decode("utf-8-sig")

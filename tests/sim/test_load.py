@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import sim.trial
+from sim import reasons
 from sim.design import DesignError
 from sim.load import load_design
 from sim.violations import violations
@@ -266,3 +268,136 @@ def test_the_current_folder_does_not_matter(tmp_path: Path, monkeypatch: pytest.
     assert load_design(path) == there
     testbench = f'`include "{tmp_path / "inc" / "v.svh"}"\n`include "w.svh"\nmodule tb; box u_box(.y()); endmodule\n'
     assert [v.line for v in violations(testbench, there)] == [1]
+
+
+@pytest.mark.parametrize("special", ["device", "fifo"])
+@pytest.mark.parametrize("place", ["source", "header", "angle brackets"])
+def test_a_device_or_fifo_that_is_included_by_an_absolute_path_is_refused_unread(
+    tmp_path: Path, special: str, place: str
+) -> None:
+    named = "/dev/zero" if special == "device" else str(tmp_path / "fifo")
+    os.mkfifo(tmp_path / "fifo")
+    directive = f"// before\n`include <{named}>\n" if place == "angle brackets" else f'// before\n`include "{named}"\n'
+    if place == "header":
+        path = folder(tmp_path, leaf_sv='`include "w.svh"\n' + LEAF, w_svh=directive)
+        file = "w.svh"
+    else:
+        path = folder(tmp_path, leaf_sv=directive + LEAF)
+        file = "leaf.sv"
+    message = refusal(path)
+    assert f"{path}/{file}:2: {named!r} lies outside the design" in message
+
+
+def test_a_fifo_of_the_current_folder_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder(tmp_path, rtl__leaf_sv='`include "../../w.svh"\n' + LEAF)
+    os.mkfifo(tmp_path / "w.svh")
+    monkeypatch.chdir(path)
+    assert "rtl/leaf.sv:1: '../../w.svh' lies outside the design" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '`define F "FIFO"\n`include `F\n',
+        '`define I `include\n`I "FIFO"\n',
+        '`define I `inc``lude "FIFO"\n`I\n',
+        '`define I(x) `x "FIFO"\n`I(include)\n',
+        '`include /* there */ "FIFO"\n',
+    ],
+)
+def test_reading_a_fifo_that_a_macro_includes_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sim.trial, "INCLUDE_WALL_S", 1.0)
+    os.mkfifo(tmp_path / "fifo")
+    path = folder(tmp_path, leaf_sv=text.replace("FIFO", str(tmp_path / "fifo")) + LEAF)
+    message = refusal(path)
+    assert message.startswith(f"{path}/leaf.sv:") and "include ordinary files of the design alone" in message
+
+
+def test_a_device_that_a_macro_includes_ends_at_the_limit_of_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sim.trial, "MEMORY_BYTES", 1 << 29)
+    path = folder(tmp_path, leaf_sv='`define F "/dev/zero"\n`include `F\n' + LEAF)
+    assert f"{path}/leaf.sv:2: reading it takes the parser more than" in refusal(path)
+
+
+def test_a_file_elsewhere_that_a_macro_includes_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "w.svh").write_text("`define W 3\n")
+    path = folder(tmp_path, leaf_sv=f'`define F "{tmp_path / "w.svh"}"\n`include `F\n' + LEAF)
+    assert f"leaf.sv:2: '{tmp_path / 'w.svh'}' lies outside the design" in refusal(path)
+
+
+def test_an_include_in_a_comment_or_a_string_is_none(tmp_path: Path) -> None:
+    text = '// `include "/dev/zero"\n/* `include "/dev/zero"\n*/ `define S "`include </dev/zero>"\n'
+    assert load_design(folder(tmp_path, leaf_sv=text + LEAF)).top == "leaf"
+
+
+def test_a_header_that_a_macro_names_is_found(tmp_path: Path) -> None:
+    path = folder(tmp_path, leaf_sv='`define F "w.svh"\n`include `F\n' + LEAF, w_svh="`define W 3\n")
+    assert [f.path for f in load_design(path).includes] == ["w.svh"]
+
+
+@pytest.mark.parametrize("kind", ["defines", "parameters"])
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("X", '1\n`include "/dev/zero"', "line break"),
+        ("X", "1\r2", "line break"),
+        ("X", "1\x1b", "control character"),
+        ("X Y", "1", "no name that Verilog can use"),
+        ("", "1", "no name that Verilog can use"),
+        ("X\n", "1", "no name that Verilog can use"),
+        ("X", "inf", "no number"),
+    ],
+)
+def test_macros_and_parameters_are_one_name_and_one_line(
+    tmp_path: Path, kind: str, name: str, value: str, said: str
+) -> None:
+    path = folder(tmp_path, leaf_sv=LEAF)
+    with pytest.raises(DesignError, match=said) as error:
+        load_design(path, **{kind: {name: value}})  # type: ignore[arg-type]
+    assert error.value.reason == reasons.MALFORMED
+
+
+def test_settings_give_no_lines_of_verilog_either(tmp_path: Path) -> None:
+    path = folder(tmp_path, leaf_sv=LEAF, design_toml='defines = {X = "1\\n`include \\"/dev/zero\\""}\n')
+    assert "the value of the define X has a line break" in refusal(path)
+    (path / "design.toml").write_text("parameters = {P = inf}\n")
+    assert "the value of the parameter P is inf" in refusal(path)
+
+
+def test_the_value_of_a_macro_that_includes_a_device_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sim.trial, "MEMORY_BYTES", 1 << 29)
+    path = folder(tmp_path, leaf_sv="`X\n" + LEAF)
+    assert "reading it takes the parser more than" in refusal(path, defines={"X": '`include "/dev/zero"'})
+
+
+def test_a_top_whose_parameter_has_no_value_is_told_so(tmp_path: Path) -> None:
+    path = folder(tmp_path, leaf_sv="// one\nmodule leaf #(parameter W = 1, parameter P)(input a); endmodule\n")
+    assert f"{path}/leaf.sv:2: the parameter P of leaf has no value; give it one with --param" in refusal(
+        path, top="leaf"
+    )
+    assert load_design(path, top="leaf", parameters={"P": "3"}).parameters == (("P", "3"),)
+    (path / "box.sv").write_text("module above #(parameter Q)(input a); leaf #(.P(Q)) u_leaf(.a); endmodule\n")
+    assert f"{path}/box.sv:1: the parameter Q of above has no value" in refusal(path)
+    assert load_design(path, parameters={"Q": "3"}).top == "above"
+
+
+def test_a_top_with_an_escaped_name_is_told_so(tmp_path: Path) -> None:
+    path = folder(tmp_path, leaf_sv="module \\a.b (input a); endmodule\n")
+    assert f"{path}/leaf.sv:1: the escaped module name 'a.b' cannot be that of a top" in refusal(path, top="a.b")
+
+
+def test_settings_that_are_no_ordinary_file_are_refused(tmp_path: Path) -> None:
+    path = folder(tmp_path, leaf_sv=LEAF)
+    settings = path / "design.toml"
+    for make in (
+        lambda: os.mkfifo(settings),
+        lambda: settings.symlink_to("/dev/zero"),
+        lambda: settings.symlink_to(path / "nothing"),
+    ):
+        make()
+        with pytest.raises(DesignError, match=r"design\.toml: not an ordinary file") as error:
+            load_design(path)
+        assert error.value.reason == reasons.UNREADABLE
+        settings.unlink()

@@ -50,7 +50,7 @@ def add_library_modules(
     listed = replace(listed, sources=list(listed.sources))
     for _ in range(MOST_ROUNDS):
         found = gathered(place, stem, listed, confined_to)
-        if is_suspicious([*found.sources, *found.includes]):
+        if is_suspicious([*found.sources, *found.includes], found.include_dirs, found.defines.values()):
             refuse_what_breaks_the_parser(place, found, {})
         unit = compile_files(found.sources, found.includes, found.include_dirs, found.defines.items(), (), listed.top)
         if listed.top is None:
