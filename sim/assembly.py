@@ -424,8 +424,8 @@ def _refuse_unusable_top(elaboration: Elaboration, found: Gathered, top: str) ->
                 f"{found.at(file)}:{line}: the escaped module name {top!r} cannot be that of a top; rename the module "
                 "with letters, digits and _, or choose another with --top", reasons.NO_TOP,
             )  # fmt: skip
-        raise DesignError(f"{found.at(file)}:{line}: {top} cannot be the top, which is a module of its own; choose "
-                          "another with --top", reasons.NO_TOP)  # fmt: skip
+        raise DesignError(f"{found.at(file)}:{line}: {top} cannot stand alone as the top; choose another module "
+                          "with --top", reasons.NO_TOP)  # fmt: skip
 
 
 def _instantiated(elaboration: Elaboration) -> set[str]:
@@ -447,7 +447,8 @@ def _without_default(module: syntax.ModuleDeclarationSyntax) -> list[str]:
     return [
         str(declarator.name.valueText)
         for parameter in declared
-        if isinstance(parameter, syntax.ParameterDeclarationSyntax)
+        if isinstance(parameter, syntax.ParameterDeclarationSyntax | syntax.TypeParameterDeclarationSyntax)
         for declarator in parameter.declarators
-        if isinstance(declarator, syntax.DeclaratorSyntax) and declarator.initializer is None
+        if (isinstance(declarator, syntax.DeclaratorSyntax) and declarator.initializer is None)
+        or (isinstance(declarator, syntax.TypeAssignmentSyntax) and declarator.assignment is None)
     ]

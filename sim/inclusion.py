@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sim.design import SourceFile
 
-_PLAIN = re.compile(rb'`include[ \t]*(?:"([^"\n]{0,4096})"|<([^>\n]{0,4096})>)')
+_PLAIN = re.compile(rb'`include[ \t]*(?:"([^"`\n]*)"|<([^>`\n]*)>)')
 _CODE = re.compile(rb"(?P<include>" + _PLAIN.pattern + rb')|"(?:[^"\\\n]|\\.)*"?|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _BARE_WORD = re.compile(rb"(?<![`\w])include\b")
 _FUNCTION_MACRO = re.compile(rb"`define[ \t]+\w+\(")
