@@ -167,11 +167,15 @@ def test_an_unverified_question_of_verithoughts_is_not_taken_for_the_specificati
     assert (unverified.name, unverified.specification) == ("verithoughts_000002", "")
 
 
-@pytest.mark.parametrize("id", ["../../etc/x", 'he said "x"', "a b/c", "naïve-Ωμ", "-rf", "."])
-def test_odd_but_printable_ids_are_names_and_never_places(tmp_path: Path, home: Path, id: str) -> None:
+@pytest.mark.parametrize(
+    ("id", "name"),
+    [("../../etc/x", "__.._etc_x"), ('he said "x"', 'he said "x"'), ("a b/c", "a b_c"), ("naïve-Ωμ", "naïve-Ωμ"),
+     ("-rf", "_rf"), (".", "_")],
+)  # fmt: skip
+def test_odd_but_printable_ids_are_names_and_never_places(tmp_path: Path, home: Path, id: str, name: str) -> None:
     report = import_source(write_lines(tmp_path / "e.jsonl", [ecov(id=id)]), home, split="eval")
     [kept] = report.accepted
-    assert kept.name == id and kept.folder.resolve().is_relative_to(home.resolve())
+    assert kept.name == name and kept.folder.resolve().is_relative_to(home.resolve())
     assert sorted(p.name for p in tmp_path.iterdir()) == ["e.jsonl", "home"]
 
 
