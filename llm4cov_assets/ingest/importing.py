@@ -3,6 +3,7 @@ not."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -216,7 +217,19 @@ class _Judge:
             difficulty=candidate.difficulty,
             origin=_origin(candidate.place),
         )  # fmt: skip
-        self.report.accepted.append(self._stage.add(record))
+        try:
+            self.report.accepted.append(self._stage.add(record))
+        except OSError as error:
+            if error.errno not in _OF_ITS_PATHS:
+                raise
+            detail = (
+                f"{candidate.place}: its files cannot be kept ({error.strerror}); give them shorter, distinct paths"
+            )
+            shown = self._options.shown
+            self.report.rejected.append(
+                Rejection(candidate.name, shown(candidate.place), reasons.MALFORMED, shown(detail))
+            )
+            return
         if near:
             self.report.overlaps.append(near)
         if earlier:
@@ -331,6 +344,7 @@ def _is_below(place: str, folder: str) -> bool:
 
 
 _RECORD = re.compile(r":(?:row )?\d+$")
+_OF_ITS_PATHS = (errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 _AWKWARD = re.compile(r"^[-.]+|[/\\*?\[\]]")
 _RENAME = f"give it a name in {SETTINGS_FILE}, or import with --prefix"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -206,6 +207,20 @@ def test_an_import_that_is_killed_while_it_keeps_is_finished_by_whoever_looks_ne
     assert [d.name for d in active] == ["d0", "d1"]
     assert all("b >" in d.sources[0].text for d in active)
     assert {d.name for d in import_source(source, home).known} == {"d0", "d1"}
+
+
+def test_paths_that_no_file_system_takes_are_refused_and_the_rest_comes_in(tmp_path: Path, home: Path) -> None:
+    def row(name: str, path: str) -> str:
+        files = [{"name": path, "content": rtl(name, f"assign y = a > {len(name)};")}]
+        return json.dumps({"id": name, "rtl_files": files,
+                           "spec_files": [], "dut_module_name": name, "dut_instance_name": "u", "instruction": "x",
+                           "targets": [], "difficulty": "easy", "is_agentic": False})  # fmt: skip
+
+    lines = [row("long", "/".join(["f" * 100] * 48) + "/x.v"), row("short", "x.v")]
+    source = write(tmp_path / "rows.jsonl", "\n".join(lines))
+    report = import_source(source, home, format="cvdp-ecov")
+    assert [d.name for d in report.accepted] == ["short"]
+    assert [(r.name, r.reason) for r in report.rejected] == [("long", "malformed record")]
 
 
 def test_two_imports_at_once_see_each_other(tmp_path: Path, home: Path) -> None:
