@@ -7,11 +7,14 @@ are switched off besides. Submodules and symbolic links are left out.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,6 +22,7 @@ from pathlib import Path
 from llm4cov_assets.ingest.formats.directory import SOURCE_FOLDERS
 from llm4cov_assets.ingest.looking import spelt
 from sim.assembly import HEADER_SUFFIXES, MOST_BYTES, MOST_FILES, SOURCE_SUFFIXES
+from sim.files import open_ordinary
 from sim.identity import content_id
 from sim.load import SETTINGS_FILE
 
@@ -26,7 +30,7 @@ MOST_TREE_FILES = 200_000
 """Files of a commit; OpenTitan has a tenth of them."""
 
 _TREE_BYTES = 64 << 20
-_TIMEOUT_S = 20
+_TIMEOUT_S = 5
 _OFF = (
     "core.fsmonitor=false", "core.hooksPath=/dev/null", "core.untrackedCache=false", "core.pager=cat",
     "core.sshCommand=false", "core.askPass=true", "credential.helper=", "protocol.allow=never",
@@ -34,11 +38,20 @@ _OFF = (
 )  # fmt: skip
 _MODES = ("100644", "100755", "100664")
 _USEFUL = (*SOURCE_SUFFIXES, *HEADER_SUFFIXES, ".toml", ".md", ".txt", ".vhd", ".vhdl", ".inc", ".mem", ".hex")
+_READ_FIRST = ("HEAD", "config", "config.worktree", "packed-refs", "commondir", "shallow", "objects/info/alternates")
+"""Files of a repository that git reads before anything else; it waits for ever for what is a pipe."""
+
+_CHANGES = ("HEAD", "config", "index", "packed-refs", "refs", "refs/heads", "logs/HEAD")
+_ODD_NAME = (errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EILSEQ, errno.EINVAL)
 _OBJECT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class GitError(Exception):
     """The repository cannot be read; one line that says why and what to do."""
+
+
+class GitSlow(GitError):
+    """Git ran into its time limit: the repository is broken, or the machine is busy."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,7 @@ def commit_id(repository: Path, branch: str = "") -> str:
     """The id of the commit that `branch` (by default HEAD) is at. Raises GitError."""
     if not repository.is_dir():
         raise GitError(f"{repository}: no such folder; correct the path")
+    _refuse_odd(repository)
     name = f"refs/heads/{branch}" if branch else "HEAD"
     found = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", check=False)
     text = found.stdout.decode(errors="replace").strip()
@@ -78,6 +92,52 @@ def commit_id(repository: Path, branch: str = "") -> str:
     if said:
         raise GitError(f"{repository}: {said.splitlines()[0]}")
     raise GitError(f"{repository}: " + (f"no branch {branch!r}" if branch else "nothing is committed yet"))
+
+
+def state(repository: Path, branch: str = "") -> str:
+    """Changes when commits, branches or settings of the repository do, as far as sizes, times and inodes tell; without
+    git, so it is there for a repository that git cannot read."""
+    found: list[object] = [str(repository), branch]
+    for name in (*_CHANGES, *([f"refs/heads/{branch}"] if branch else [])):
+        for folder in _git_folders(repository):
+            with suppress(OSError):
+                s = (folder / name).stat()
+                found.append([name, str(folder), s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino])
+    return content_id("git state", found)
+
+
+def _git_folders(repository: Path) -> list[Path]:
+    """Where objects, branches and settings are: `.git`, the folder itself of a bare repository, or what the `.git` of a
+    working tree of another one names, and the common folder that this names."""
+    inside = repository / ".git"
+    if inside.is_dir():
+        found = inside
+    elif named := _named(inside, "gitdir: "):
+        found = repository / named
+    else:
+        found = repository
+    common = _named(found / "commondir", "")
+    return [found, found / common] if common else [found]
+
+
+def _named(file: Path, prefix: str) -> str:
+    """The path in a file that holds nothing else; empty when there is none."""
+    with suppress(OSError, ValueError), open_ordinary(file, follow=True) as opened:
+        text = opened.read(4096).decode()
+        if text.startswith(prefix) and "\0" not in text:
+            return text.removeprefix(prefix).strip()
+    return ""
+
+
+def _refuse_odd(repository: Path) -> None:
+    """GitError for a repository with a pipe or a device where git reads a file."""
+    for file in (folder / name for folder in _git_folders(repository) for name in _READ_FIRST):
+        try:
+            mode = file.stat().st_mode
+        except OSError:
+            continue
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise GitError(f"{repository}: {file} is no ordinary file; mend the repository, or clone it anew")
 
 
 def read_commit(repository: Path, commit: str) -> Commit:
@@ -193,9 +253,19 @@ def export(repository: Path, files: Sequence[TreeFile], target: Path) -> None:
                 raise GitError(f"{repository}: {file.path} cannot be read from the commit; try git fsck")
             content = given.read(file.size)
             given.read(1)
-            path = target / file.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            _write(repository, file, target / file.path, content)
+
+
+def _write(repository: Path, file: TreeFile, path: Path, content: bytes) -> None:
+    """Write one file of a commit. GitError for a name that a tree can have and a folder cannot."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        if error.errno not in _ODD_NAME:
+            raise
+        shown = file.path if len(file.path) <= 100 else f"{file.path[:60]}...{file.path[-30:]}"
+        raise GitError(f"{repository}: {shown} cannot be written out ({error.strerror}); rename it") from None
 
 
 def _git(
@@ -221,7 +291,7 @@ def _git(
     except FileNotFoundError:
         raise GitError("git is not installed, which this source needs") from None
     except subprocess.TimeoutExpired:
-        raise GitError(f"{repository}: git takes longer than {_TIMEOUT_S} s; try git fsck") from None
+        raise GitSlow(f"{repository}: git takes longer than {_TIMEOUT_S} s; try git fsck") from None
     except OSError as error:
         raise GitError(f"{repository}: cannot be read ({error.strerror})") from None
     if check and done.returncode:

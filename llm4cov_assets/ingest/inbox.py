@@ -18,7 +18,7 @@ from pathlib import Path
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest import archives, git_source
 from llm4cov_assets.ingest.formats.rows import FILE_SUFFIXES as RECORD_SUFFIXES
-from llm4cov_assets.ingest.git_source import GitError
+from llm4cov_assets.ingest.git_source import GitError, GitSlow
 from llm4cov_assets.ingest.looking import Memory, Moment, NotYet, content_hash, fingerprint, look, spelt
 from llm4cov_assets.ingest.pointers import Pointer, read_pointer
 from sim.design import DesignError
@@ -27,6 +27,9 @@ from sim.identity import content_id, sha256
 LIST_SUFFIXES = (".f", ".core")
 POINTER_SUFFIX = ".toml"
 RTL_SUFFIXES = (".v", ".sv")
+SLOW_S = 600.0
+"""Seconds until a repository is tried again that ran into the time limit of git and did not change."""
+
 MOST_ENTRIES = 5_000
 """Entries of the inbox, those of source files included; more are left out."""
 
@@ -75,11 +78,12 @@ class Scan:
 
 def scan_inbox(
     folder: Path, *, memory: Memory | None = None, now: float | None = None, settle_s: float = 2.0,
-    only: Callable[[str], bool] = lambda name: True,
+    only: Callable[[str], bool] = lambda name: True, wanted: Callable[[str], bool] = lambda name: True,
 ) -> Scan:  # fmt: skip
     """Look at the inbox; hidden entries are nobody's concern. What `memory` knows is not read again. Entries with a
     file younger than `settle_s` seconds, or with one that a copy or download has not finished, are left out for now.
-    With `only` nothing is looked at but files and folders whose names, as entries, it takes."""
+    With `only` nothing is looked at but files and folders whose names, as entries, it takes; with `wanted` no entries
+    but those, also of what source files point at."""
     moment = Moment(time.time() if now is None else now, settle_s)
     memory = memory or Memory()
     result = Scan()
@@ -94,20 +98,23 @@ def scan_inbox(
         return result
     taken: dict[str, str] = {}
     for path in (p for p in paths if only(entry_name(p.name))):
-        _add(result, taken, path, memory, moment)
+        _add(result, taken, path, memory, moment, wanted)
     memory.save()
     return result
 
 
-def _add(result: Scan, taken: dict[str, str], path: Path, memory: Memory, moment: Moment) -> None:
+def _add(
+    result: Scan, taken: dict[str, str], path: Path, memory: Memory, moment: Moment, wanted: Callable[[str], bool]
+) -> None:
     """Add what `path` is: entries, or why it is none."""
     label, name = spelt(path.name), entry_name(path.name)
     try:
         if label != path.name:
             raise NotYet("its name is not UTF-8; rename it")
         if path.suffix == POINTER_SUFFIX and path.is_file():
-            _add_pointed(result, taken, path, memory, moment)
-        else:
+            _add_pointed(result, taken, path, memory, moment, wanted)
+        elif wanted(name):
+            _refuse_inbox(path, path.parent)
             _put(result, taken, _entry(path, name, label, memory, moment))
     except NotYet as why:
         _leave_out(result, label, name, why)
@@ -206,18 +213,30 @@ def _mark(files: Sequence[Path], moment: Moment) -> str | None:
         return None
 
 
-def _add_pointed(result: Scan, taken: dict[str, str], file: Path, memory: Memory, moment: Moment) -> None:
+def _refuse_inbox(place: Path, inbox: Path) -> None:
+    """UserError for a place that holds the inbox: an entry with all that is imported from it would never settle."""
+    real, own = Path(os.path.realpath(place)), Path(os.path.realpath(inbox))
+    if real == own or real in own.parents:
+        raise UserError(f"{place} holds the inbox {inbox} itself; point at a folder with designs only")
+
+
+def _add_pointed(
+    result: Scan, taken: dict[str, str], file: Path, memory: Memory, moment: Moment, wanted: Callable[[str], bool]
+) -> None:
     """Add the entries that a source file points at."""
     look(file, moment)
     name, pointed = entry_name(file.name), read_pointer(file)
     if pointed.git:
-        _add_repository(result, taken, file, pointed, memory)
+        _refuse_inbox(pointed.path, file.parent)
+        _add_repository(result, taken, file, pointed, memory, moment, wanted)
         return
     base = pointed.path / pointed.subfolder if pointed.subfolder else pointed.path
+    _refuse_inbox(base, file.parent)
     if not base.exists():
         raise UserError(f"{base}: nothing is there; correct {file.name}")
     if not pointed.designs:
-        _put(result, taken, _entry(base, name, file.name, memory, moment))
+        if wanted(name):
+            _put(result, taken, _entry(base, name, file.name, memory, moment))
         return
     matches = [p for glob in pointed.designs for p in islice(_matching(base, glob.strip("/").split("/")), MOST_ENTRIES)]
     if not matches:
@@ -225,10 +244,15 @@ def _add_pointed(result: Scan, taken: dict[str, str], file: Path, memory: Memory
     for path in sorted(set(matches)):
         folder = path.relative_to(base).as_posix()
         label, part = f"{file.name}: {folder}", f"{name}.{folder.replace('/', '.')}"
+        if not wanted(part):
+            continue
         try:
+            _refuse_inbox(path, file.parent)
             _put(result, taken, _entry(path, part, label, memory, moment))
         except NotYet as why:
             _leave_out(result, label, part, why)
+        except UserError as error:
+            _leave_out(result, label, part, NotYet(str(error)))
 
 
 def _matching(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
@@ -246,7 +270,26 @@ def _matching(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
             yield from _matching(folder / found, parts[1:])
 
 
-def _add_repository(result: Scan, taken: dict[str, str], file: Path, pointed: Pointer, memory: Memory) -> None:
+def _add_repository(
+    result: Scan, taken: dict[str, str], file: Path, pointed: Pointer, memory: Memory, moment: Moment,
+    wanted: Callable[[str], bool],
+) -> None:  # fmt: skip
+    """Add the designs of a commit, unless git ran into its time limit a moment ago. Raises GitError."""
+    # no file name holds a slash, so nothing else is remembered under this key
+    key, mark = f"{file.name}/slow", content_id(git_source.state(pointed.path, pointed.branch), pointed.subfolder)
+    slow = memory.get(key, mark)
+    if slow and 0 <= moment.now - slow["at"] < SLOW_S:
+        raise GitError(slow["why"])
+    try:
+        _add_commit(result, taken, file, pointed, memory, wanted)
+    except GitSlow as error:
+        memory.put(key, mark, at=moment.now, why=str(error))
+        raise
+
+
+def _add_commit(
+    result: Scan, taken: dict[str, str], file: Path, pointed: Pointer, memory: Memory, wanted: Callable[[str], bool]
+) -> None:
     """Add the designs of the commit that a branch is at. Raises GitError."""
     name, repository = entry_name(file.name), pointed.path
     commit = git_source.commit_id(repository, pointed.branch)
@@ -267,6 +310,8 @@ def _add_repository(result: Scan, taken: dict[str, str], file: Path, pointed: Po
     for folder, found in known["designs"].items():
         label = f"{file.name}: {folder}" if folder else file.name
         part = f"{name}.{folder.replace('/', '.')}" if folder else name
+        if not wanted(part):
+            continue
         whole = "/".join(p for p in (pointed.subfolder, folder) if p)
         _put(result, taken, Entry(part, found, repository, label, commit, whole, note))
     for folder, why in known["too_large"].items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest import git_source
-from llm4cov_assets.ingest.git_source import GitError
+from llm4cov_assets.ingest.git_source import GitError, GitSlow
 from llm4cov_assets.ingest.importing import Check, Options, Progress, Rejection, import_source, silent
 from llm4cov_assets.ingest.inbox import Entry, scan_inbox
 from llm4cov_assets.ingest.kept import kept_batch
@@ -23,6 +24,8 @@ from sim.files import own_folder, remove_stale_folders, replace_file
 
 _NOTES = ".imports"
 _EXPORTED = "designs/.exported"
+_OF_THE_MACHINE = (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EIO)
+"""Errors that say nothing of an entry, also when they come with one of its files."""
 
 
 @dataclass(frozen=True)
@@ -79,15 +82,17 @@ def take_in(
     """Import the version that `batch` is named after, unless that was done; later changes in the inbox do not matter.
 
     `check` may refuse designs, for example because they do not build. Raises UserError when the inbox does not hold
-    that content any more.
+    that content any more, and OSError when the machine is at fault, for example its disk is full.
     """
     if known := taken(home, batch):
         return known
     if kept := kept_batch(home, batch):  # by an earlier program, which noted nothing
         return Taken({batch: len(kept)}, [])
     entry = _find(home, batch)
+    places: tuple[str, ...] = (str(entry.path),)
     try:
         with _laid_out(entry, home) as place:
+            places = (str(place), str(entry.path))
             # the files of a commit are named as a person finds them
             shown = Options(shown=lambda text: text.replace(str(place), entry.source) if entry.commit else text)
             report = import_source(
@@ -95,12 +100,33 @@ def take_in(
                 progress=progress,
             )  # fmt: skip
         found = Taken({name: len(designs) for name, designs in report.batches.items() if designs}, report.rejected)
+    except GitSlow as error:
+        # what is noted is noted for good, and a busy machine is not
+        raise UserError(f"{batch} cannot be imported now: {error}") from None
+    except OSError as error:
+        if not _is_of_entry(error, places):
+            raise
+        found = Taken({}, [Rejection(entry.name, entry.source, reasons.UNREADABLE, _said(error, entry, places))])
     except (UserError, GitError, DesignError) as error:
         reason = str(getattr(error, "reason", reasons.UNREADABLE))
         found = Taken({}, [Rejection(entry.name, entry.source, reason, str(error))])
     note = {"source": entry.source, "batches": found.batches, "rejected": [vars(r) for r in found.rejected]}
     replace_file(_note(home, batch), json.dumps(note, indent=1).encode())
     return found
+
+
+def _is_of_entry(error: OSError, places: tuple[str, ...]) -> bool:
+    """Whether the files or names of an entry are at fault."""
+    if error.errno in _OF_THE_MACHINE:
+        return False
+    named = str(error.filename or error)
+    return error.errno in (errno.ENAMETOOLONG, errno.EILSEQ) or any(place in named for place in places)
+
+
+def _said(error: OSError, entry: Entry, places: tuple[str, ...]) -> str:
+    named = str(error.filename or entry.source).replace(places[0], entry.source)
+    shown = named if len(named) <= 200 else f"{named[:120]}...{named[-60:]}"
+    return f"{shown}: cannot be read ({error.strerror or 'no ordinary file'})"
 
 
 def _note(home: Path, batch: str) -> Path:
@@ -110,7 +136,8 @@ def _note(home: Path, batch: str) -> Path:
 def _find(home: Path, batch: str) -> Entry:
     """The entry whose content `batch` was made for. UserError when it is not in the inbox any more."""
     memory = Memory.load(memory_file(home)).unsaved()
-    found = scan_inbox(home / "inbox", memory=memory, settle_s=0, only=lambda name: may_belong_to(name, batch))
+    found = scan_inbox(home / "inbox", memory=memory, settle_s=0, only=lambda name: may_belong_to(name, batch),
+                       wanted=lambda name: belongs_to(name, batch))  # fmt: skip
     mine = [e for e in found.entries if belongs_to(e.name, batch)]
     if not mine and found.left_out:
         raise UserError(f"{batch} cannot be imported now: {next(iter(found.left_out.values())).why}")

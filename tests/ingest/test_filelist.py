@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from llm4cov_assets.errors import UserError
-from llm4cov_assets.ingest.formats import reader
+from llm4cov_assets.ingest.formats import filelist, listed, reader
 from sim.assembly import assemble
 from sim.design import Design, DesignError
 
@@ -208,3 +208,17 @@ def test_whatever_a_list_holds_it_is_a_design_or_refused_in_one_line(project: Pa
         assert str(error).isprintable() and str(error).startswith(str(project)) and "; " in str(error)
     else:
         assert found.sources and all(".." not in f.path.split("/") for f in found.sources)
+
+
+def test_a_file_named_again_and_again_is_looked_for_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Path] = []
+    monkeypatch.setattr(filelist, "kind", lambda path: looked.append(path) or listed.kind(path))
+    found = read(project, "rtl/box.sv\n" * 1_000 + "rtl/leaf.v")
+    assert paths(found) == ["box.sv", "leaf.v"]
+    assert sum(path.name == "box.sv" for path in looked) == 1
+
+
+@pytest.mark.parametrize("text", ["rtl/box.sv\n" * 1_000_000, "+incdir" + "+rtl" * 1_000_000, "-f inner.f\n" * 500])
+def test_a_list_without_end_is_too_large(project: Path, text: str) -> None:
+    write(project / "inner.f", "rtl/leaf.v\n" * 1_000)
+    assert "more than 200,000 words" in refusal(project, text)

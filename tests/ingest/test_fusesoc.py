@@ -218,11 +218,28 @@ def test_bad_core_files_are_refused_each_by_itself(project: Path) -> None:
         assert error.value.reason == reasons.MALFORMED
 
 
-def test_yaml_that_grows_beyond_all_limits_ends(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm4cov_assets.ingest.formats.fusesoc.CPU_S", 3)
-    levels = "".join(f"  k{i}: &k{i} [{', '.join([f'*k{i - 1}'] * 10)}]\n" for i in range(1, 12))
-    write(project / "bad.core", f"CAPI=2:\nname: ::x:1\ndescription:\n  k0: &k0 [a]\n{levels}")
-    with pytest.raises(UserError, match="nests or repeats itself") as error:
+@pytest.mark.parametrize("key", ["description", "x_unused"])
+def test_a_core_whose_yaml_repeats_itself_is_refused_by_itself(project: Path, key: str) -> None:
+    levels = "".join(f"  k{i}: &k{i} [{', '.join([f'*k{i - 1}'] * 9)}]\n" for i in range(1, 10))
+    write(project / "bad.core", f"CAPI=2:\nname: ::x:1\n{key}:\n  k0: &k0 [a]\n{levels}")
+    found = read(project)
+    error = found["bad"]
+    assert isinstance(error, DesignError) and error.reason == reasons.MALFORMED
+    assert "/bad.core:10: YAML of more than 200,000 values" in str(error)
+    assert isinstance(found["leaf"], Design)  # which has an anchor and an alias, too
+
+
+def test_a_core_whose_yaml_holds_itself_is_refused(project: Path) -> None:
+    core = write(project / "bad.core", "CAPI=2:\nname: ::x:1\nx: &x\n  - [*x]\n")
+    assert "/bad.core:4: the alias 'x' lies in what it repeats" in str(refusal(core))
+
+
+def test_reading_core_files_without_end_ends(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llm4cov_assets.ingest.formats.fusesoc.CPU_S", 1)
+    monkeypatch.setattr("llm4cov_assets.ingest.formats.fusesoc.CPU_S_A_CORE", 0)
+    for i in range(60):
+        write(project / f"long{i}.core", f"CAPI=2:\nname: ::long{i}:1\nx: [{'a, ' * 90_000}]\n")
+    with pytest.raises(UserError, match="more than 1 s") as error:
         read(project)
     assert str(error.value).isprintable()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from pathlib import Path
@@ -13,6 +14,8 @@ from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest import git_source
 from llm4cov_assets.ingest.git_source import (
     GitError,
+    GitSlow,
+    TreeFile,
     commit_id,
     design_folders,
     export,
@@ -20,7 +23,7 @@ from llm4cov_assets.ingest.git_source import (
     tree_files,
     useful_files,
 )
-from llm4cov_assets.ingest.inbox import Scan, scan_inbox
+from llm4cov_assets.ingest.inbox import SLOW_S, Scan, scan_inbox
 from llm4cov_assets.ingest.kept import kept_batch
 from llm4cov_assets.ingest.looking import Memory
 from llm4cov_assets.ingest.taking import take_in
@@ -247,3 +250,123 @@ def test_too_much_for_a_design_is_left_out_unread(
     files = tree_files(repository, commit_id(repository))
     with pytest.raises(GitError, match="too large"):
         export(repository, files, tmp_path / "out")
+
+
+def made_commit(repository: Path, *paths: str) -> str:
+    """Commit a file at each of these paths, also where no folder could hold them all."""
+    blob = git(repository, "rev-parse", "HEAD:a/a.sv")
+
+    def tree(files: list[list[str]]) -> str:
+        lines = [f"100644 blob {blob}\t{parts[0]}" for parts in files if len(parts) == 1]
+        for folder in sorted({parts[0] for parts in files if len(parts) > 1}):
+            below = tree([parts[1:] for parts in files if len(parts) > 1 and parts[0] == folder])
+            lines.append(f"040000 tree {below}\t{folder}")
+        done = subprocess.run(["git", "-C", str(repository), "mktree"], input="\n".join(lines) + "\n", text=True,
+                              capture_output=True, check=True)  # fmt: skip
+        return done.stdout.strip()
+
+    made = git(repository, "commit-tree", "-m", "Made", tree([path.split("/") for path in paths]))
+    git(repository, "update-ref", "refs/heads/main", made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("paths", "why"),
+    [
+        (["d/x.sv", "d/x.sv/y.sv"], "exists|directory"),
+        (["d/" + "n" * 300 + ".sv"], "name too long"),
+        (["d/" + f"{'f' * 100}/" * 60 + "x.sv"], "name too long"),
+    ],
+    ids=["file and folder", "long name", "deep"],
+)
+def test_a_tree_that_no_folder_can_hold_is_rejected(
+    tmp_path: Path, repository: Path, paths: list[str], why: str
+) -> None:
+    made_commit(repository, *paths)
+    [entry] = look(tmp_path, source(repository)).entries
+    found = take_in(tmp_path, batch_of(entry))
+    [rejected] = found.rejected
+    assert found.designs == 0 and rejected.reason == "unreadable" and rejected.name == "chip.d"
+    assert any(w in rejected.detail.lower() for w in why.split("|")) and len(rejected.detail) < 400
+    assert not list((tmp_path / "designs" / ".exported").iterdir())
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
+def test_a_full_disk_is_not_held_against_an_entry(
+    tmp_path: Path, repository: Path, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = look(tmp_path, source(repository)).entries[0]
+
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(code, os.strerror(code), str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(OSError, match=os.strerror(code)):
+            take_in(tmp_path, batch_of(entry))
+    assert take_in(tmp_path, batch_of(entry)).designs == 1
+
+
+@pytest.mark.parametrize("name", ["config", "HEAD", "packed-refs", "objects/info/alternates"])
+def test_a_pipe_in_a_repository_is_refused_before_git_runs(
+    tmp_path: Path, repository: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = repository / ".git" / name
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    monkeypatch.setattr(git_source, "_git", lambda *_, **__: pytest.fail("git was run"))
+    assert "no ordinary file" in look(tmp_path, source(repository)).left_out["chip.toml"].why
+
+
+def test_a_working_tree_of_another_repository_is_read_and_watched(tmp_path: Path, repository: Path) -> None:
+    commit(repository, "Settings", config__x_sv=module("x"))
+    git(repository, "worktree", "add", "-q", "-b", "dev", str(tmp_path / "tree"))
+    assert {e.name for e in look(tmp_path, source(tmp_path / "tree")).entries} == {"chip.a", "chip.b", "chip.config"}
+    before = git_source.state(tmp_path / "tree")
+    commit(tmp_path / "tree", "More", a__a_sv=module("a2"))
+    assert git_source.state(tmp_path / "tree") != before
+    (repository / ".git" / "config").unlink()
+    os.mkfifo(repository / ".git" / "config")
+    with pytest.raises(GitError, match="no ordinary file"):
+        commit_id(tmp_path / "tree")
+
+
+def test_a_repository_that_is_too_slow_is_tried_again_when_it_changes_or_later(
+    tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def slow(*_: object) -> list[TreeFile]:
+        calls.append(1)
+        raise GitSlow("git takes longer")
+
+    drop(tmp_path / "inbox", "chip.toml", source(repository))
+
+    def at(later_s: float) -> int:
+        found = scan_inbox(tmp_path / "inbox", memory=Memory.load(tmp_path / "memory.json"), now=LATER + later_s)
+        assert found.left_out["chip.toml"].why == "git takes longer" and found.waiting == {"chip", "chip."}
+        return len(calls)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(git_source, "tree_files", slow)
+        assert [at(0), at(1), at(SLOW_S - 1), at(SLOW_S + 1), at(SLOW_S + 2)] == [1, 1, 1, 2, 2]
+        commit(repository, "Mended", a__a_sv=module("a2"))
+        assert [at(SLOW_S + 3), at(SLOW_S + 4)] == [3, 3]
+        commit(repository, "Mended again", a__a_sv=module("a3"))
+    found = scan_inbox(tmp_path / "inbox", memory=Memory.load(tmp_path / "memory.json"), now=LATER + SLOW_S + 5)
+    assert [e.name for e in found.entries] == ["chip.a", "chip.b"]
+
+
+def test_a_slow_moment_of_git_is_not_held_against_an_entry(
+    tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = look(tmp_path, source(repository)).entries[0]
+
+    def slow(*_: object) -> None:
+        raise GitSlow("git takes longer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(git_source, "export", slow)
+        with pytest.raises(UserError, match="cannot be imported now: git takes longer"):
+            take_in(tmp_path, batch_of(entry))
+    assert take_in(tmp_path, batch_of(entry)).designs == 1

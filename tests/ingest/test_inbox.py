@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
@@ -520,3 +521,81 @@ def test_a_thousand_entries_are_looked_at_with_one_look_each(tmp_path: Path, mon
     print(f"two looks at 1,000 entries: {time.monotonic() - begin:.2f} s")
     assert first == again and len(again.entries) == 1000
     assert taking.memory_file(tmp_path).parent.name == "inbox"
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "pointer", "wide"])
+def test_the_longest_names_are_taken_in_under_short_ones(tmp_path: Path, kind: str) -> None:
+    inbox, long = tmp_path / "inbox", "n" * 240
+    if kind == "pointer":
+        drop(tmp_path, f"rtl/{long}/m.sv")
+        drop(inbox, f"{long}.toml", f'path = "{tmp_path}/rtl"\ndesigns = "*"\n')
+    else:
+        drop(inbox, {"file": f"{long}.v", "folder": f"{long}/m.v", "wide": f"{'é' * 120}.v"}[kind], module("m"))
+    [entry] = scan(inbox).entries
+    assert take_in(tmp_path, batch_of(entry)).designs == 1
+    made = [p.name for folder in ("designs", "designs/.imports") for p in (tmp_path / folder).iterdir()]
+    assert batch_of(entry) in made and f"{batch_of(entry)}.json" in made
+    assert max(len(os.fsencode(name)) for name in made) < 100
+    assert [d.name for d in kept_batch(tmp_path, batch_of(entry))]
+
+
+@pytest.mark.parametrize("where", ["/", "{home}", "{inbox}", "{above}", "{inbox}/../inbox", "{link}"])
+@pytest.mark.parametrize("more", ["", "git = true", 'designs = "*"'])
+def test_a_source_that_holds_the_inbox_is_refused_unread(
+    tmp_path: Path, where: str, more: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox = tmp_path / "above" / "home" / "inbox"
+    (tmp_path / "link").symlink_to(tmp_path / "above")
+    place = where.format(home=inbox.parent, inbox=inbox, above=tmp_path / "above", link=tmp_path / "link")
+    drop(inbox, "all.toml", f'path = "{place}"\n{more}\n')
+    monkeypatch.setattr("llm4cov_assets.ingest.git_source.commit_id", lambda *_: pytest.fail("was read"))
+    found = scan(inbox)
+    assert not found.entries and "holds the inbox" in found.left_out["all.toml"].why
+
+
+def test_a_link_to_what_holds_the_inbox_is_refused_and_its_neighbours_are_not(tmp_path: Path) -> None:
+    inbox = tmp_path / "home" / "inbox"
+    drop(inbox, "good.sv")
+    (inbox / "all").symlink_to("/")
+    drop(tmp_path, "rtl/a/a.sv")
+    (tmp_path / "rtl" / "b").symlink_to(tmp_path)
+    drop(inbox, "more.toml", f'path = "{tmp_path}/rtl"\ndesigns = "*"\n')
+    found = scan(inbox)
+    assert names(found) == ["good", "more.a"]
+    assert set(found.left_out) == {"all", "more.toml: b"}
+    assert all("holds the inbox" in left.why for left in found.left_out.values())
+
+
+def test_only_what_is_taken_in_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "abc":
+        drop(tmp_path, f"rtl/{name}/{name}.sv")
+    long = "long" * 30
+    drop(tmp_path / "inbox", "chip.toml", f'path = "{tmp_path}/rtl"\ndesigns = "*"\n')
+    drop(tmp_path / "inbox", f"{long}.sv", module("m"))
+    entries = {e.name: e for e in scan(tmp_path / "inbox").entries}
+    looked: list[str] = []
+    walk = looking._walk
+    monkeypatch.setattr(looking, "_walk", lambda root, *rest: looked.append(root.name) or walk(root, *rest))
+    for name, seen in {"chip.b": ["b", "chip.toml"], long: ["chip.toml", f"{long}.sv"]}.items():
+        looked.clear()
+        assert take_in(tmp_path, batch_of(entries[name])).designs == 1
+        assert sorted(looked) == seen
+
+
+def test_a_file_of_an_entry_that_cannot_be_read_is_a_rejection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drop(tmp_path / "inbox", "m/m.sv")
+    [entry] = scan(tmp_path / "inbox").entries
+
+    def failing(code: int, file: Path):
+        def fail(*_: object, **__: object) -> None:
+            raise OSError(code, os.strerror(code), str(file))
+
+        return fail
+
+    for code, file in [(errno.EIO, entry.path / "m.sv"), (errno.EACCES, tmp_path / "designs")]:
+        monkeypatch.setattr(taking, "import_source", failing(code, file))
+        with pytest.raises(OSError, match=os.strerror(code)):
+            take_in(tmp_path, batch_of(entry))
+    monkeypatch.setattr(taking, "import_source", failing(errno.EACCES, entry.path / "m.sv"))
+    [rejected] = take_in(tmp_path, batch_of(entry)).rejected
+    assert rejected.reason == "unreadable" and rejected.detail.startswith(f"{entry.path}/m.sv: cannot be read (Perm")

@@ -99,6 +99,7 @@ ECOV_CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "name of a folder": (one_file("rtl.sv/"), reasons.MALFORMED, "'rtl.sv/', which names no file"),
     "name of two lines": (one_file("a\n.sv"), reasons.MALFORMED, "which cannot be printed"),
     "name without end": (one_file("x" * 5000 + ".sv"), reasons.MALFORMED, "too long for a file system"),
+    "name of many folders": (one_file("/".join(["f" * 100] * 48) + "/a.sv"), reasons.MALFORMED, "too long for a file"),
     "name that is an option": (one_file("-f.sv"), reasons.MALFORMED, "cannot take this file name"),
     "name with quotes": (one_file('a".sv'), reasons.MALFORMED, "cannot take this file name"),
     "one name twice": (two_files("a.sv", "a.sv"), reasons.MALFORMED, "two files called 'a.sv'"),
@@ -309,6 +310,67 @@ def test_pickled_columns_of_a_table_are_never_unpacked(tmp_path: Path, home: Pat
     [rejected] = import_source(tmp_path / "x.parquet", home, format="codev-r1", split="eval").rejected
     assert_told(rejected.detail, f"{tmp_path / 'x.parquet'}:row 1", "ground_truth is binary, not a list")
     assert not (tmp_path / "ran").exists()
+
+
+def struct_with_one_name_twice() -> pa.Array:
+    return pa.StructArray.from_arrays([pa.array(["x"]), pa.array(["y"])], ["n", "n"])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([2**62], pa.timestamp("us")),
+        pa.array([2**62], pa.int64()).view(pa.date64()),
+        pa.array([0], pa.timestamp("us", "Mars/Phobos")),
+        struct_with_one_name_twice(),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_a_value_that_python_has_no_type_for_rejects_its_row_where_it_is_needed(
+    tmp_path: Path, home: Path, column: pa.Array
+) -> None:
+    needed, other = tmp_path / "needed.parquet", tmp_path / "other.parquet"
+    good = pa.Table.from_pylist([FIRST])
+    parquet.write_table(good.set_column(good.schema.get_field_index("instruction"), "instruction", column), needed)
+    parquet.write_table(good.append_column("made", column), other)
+    [rejected] = import_source(needed, home, split="eval").rejected
+    assert rejected.reason == reasons.MALFORMED
+    assert_told(rejected.detail, f"{needed}:row 1", "instruction holds a value of type .* that cannot be read")
+    assert [d.name for d in import_source(other, home, split="eval").accepted] == ["first"]
+
+
+def test_two_columns_of_one_name_are_told(tmp_path: Path, home: Path) -> None:
+    texts = pa.array(["x"])
+    parquet.write_table(pa.Table.from_arrays([texts, texts], ["id", "id"]), tmp_path / "x.parquet")
+    with pytest.raises(UserError, match="two columns called 'id'"):
+        import_source(tmp_path / "x.parquet", home, format="cvdp-ecov", split="eval")
+
+
+def test_a_value_that_many_rows_share_is_in_memory_a_few_times_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "MOST_OF_A_BATCH", 4 << 20)
+    shared = pa.DictionaryArray.from_arrays(pa.array([0] * 100, pa.int32()), pa.array(["x" * (1 << 20)]))
+    parquet.write_table(pa.table({"id": shared}), tmp_path / "x.parquet", compression="zstd")
+    assert (tmp_path / "x.parquet").stat().st_size < 10_000
+    before = pa.default_memory_pool().bytes_allocated()
+    most = 0
+    for row in rows.rows(str(tmp_path / "x.parquet"), ["id"]):
+        assert row.value and len(row.value["id"]) == 1 << 20
+        most = max(most, pa.default_memory_pool().bytes_allocated() - before)
+    assert most < 16 << 20  # 64 rows would be 64 MiB
+
+
+def test_a_row_of_a_table_that_is_too_large_is_rejected_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "MOST_OF_A_ROW", 1 << 20)
+    table = pa.table({"id": ["a", "b" * (1 << 21), "c"]})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    first, second, third = rows.rows(str(tmp_path / "x.parquet"), ["id"])
+    assert (first.value, second.value, third.value) == ({"id": "a"}, None, {"id": "c"})
+    assert second.problem and second.problem.reason == reasons.TOO_LARGE
+    assert_told(str(second.problem), f"{tmp_path / 'x.parquet'}:row 2", "a row of more than 1 MiB")
 
 
 def good_table() -> bytes:

@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from sim import reasons
 
 TOOL = "verilator"
@@ -25,6 +27,9 @@ TOOL = "verilator"
 
 TARGETS = ("default", "synth", "lint", "rtl")
 """Targets that describe a design, best first; then come the others, and those of simulations, which are testbenches."""
+
+MOST_NODES = 200_000
+"""Keys, values, lists and objects in the YAML of a core file, counted again wherever an alias repeats them."""
 
 _TESTBENCH = re.compile(r"sim|test|tb|bench|formal", re.IGNORECASE)
 _RTL_TYPE = re.compile(r"(systemVerilog|verilog)Source")
@@ -93,8 +98,12 @@ class _Library:
         from fusesoc.core import Core
 
         try:
+            _refuse_yaml_that_repeats_itself(file)
             core = Core(parser=parser, core_file=file, cache_root=Path(self.root, ".fusesoc-cache"))
             names = [core.name, *core.get_virtuals({"tool": TOOL})]
+        except _Refused as refused:
+            self.failed[file] = CoreReading(file, Path(file).stem, *refused.args)
+            return
         except Exception as error:
             self.failed[file] = CoreReading(file, Path(file).stem, reasons.MALFORMED, _described(file, error))
             return
@@ -144,6 +153,37 @@ class _Library:
             f"{core.core_file}: depends on {_shown(depend)}, which no core file below {self.root} provides{why}; "
             "import a folder that holds it too, with --format fusesoc",
         )
+
+
+def _refuse_yaml_that_repeats_itself(file: str) -> None:
+    """Raise _Refused for YAML with more than MOST_NODES nodes. It is read as events, in which an alias is one; what
+    is no YAML passes, for the library to say why."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    sizes: dict[str, int] = {}
+    open_nodes: list[tuple[str | None, int]] = []  # anchors, and how many nodes there were before
+    n_nodes = 0
+    try:
+        for event in yaml.parse(Path(file).read_text(encoding="utf-8-sig").partition("\n")[2], Loader=loader):
+            if isinstance(event, yaml.AliasEvent):
+                if any(anchor == event.anchor for anchor, _ in open_nodes):
+                    raise _Refused(reasons.MALFORMED, f"{file}:{event.start_mark.line + 2}: the alias "
+                                   f"{ascii(event.anchor)[:60]} lies in what it repeats; take it out")  # fmt: skip
+                n_nodes += sizes.get(event.anchor, 1)
+            elif isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+                if isinstance(event, yaml.ScalarEvent) and event.anchor:
+                    sizes[event.anchor] = 1
+                elif isinstance(event, yaml.CollectionStartEvent):
+                    open_nodes.append((event.anchor, n_nodes))
+                n_nodes += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                anchor, before = open_nodes.pop()
+                if anchor:
+                    sizes[anchor] = n_nodes - before
+            if n_nodes > MOST_NODES:
+                raise _Refused(reasons.MALFORMED, f"{file}:{event.start_mark.line + 2}: YAML of more than "
+                               f"{MOST_NODES:,} values, aliases written out; repeat less")  # fmt: skip
+    except yaml.YAMLError:
+        return
 
 
 def _drop_nulls(data: Any) -> None:

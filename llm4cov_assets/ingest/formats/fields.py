@@ -16,6 +16,9 @@ from sim.load import OTHER_SUFFIXES
 MOST_OF_A_NAME = 200
 """Characters of an id, and of a part of a path: file systems take 255 bytes."""
 
+MOST_OF_A_PATH = 1_000
+"""Bytes of a path: Linux takes 4,096, of which the folder that designs are kept in needs some."""
+
 _KINDS = {dict: "an object", list: "a list", str: "text", bool: "a boolean", int: "a number", float: "a number",
           bytes: "binary", type(None): "null"}  # fmt: skip
 
@@ -142,7 +145,8 @@ def file_path(value: object, field: str, place: str) -> str:
         refuse(place, f"{field} is {shortened(found)}, which names no file; write the name of the file")
     if not found.isprintable():
         refuse(place, f"{field} is {shortened(found)}, which cannot be printed; rename the file")
-    if any(len(part.encode()) > MOST_OF_A_NAME for part in path.parts) or len(path.parts) > 50:
+    sizes = [len(part.encode()) for part in path.parts]
+    if max(sizes) > MOST_OF_A_NAME or len(sizes) > 50 or sum(sizes) + len(sizes) - 1 > MOST_OF_A_PATH:
         refuse(place, f"{field} is {shortened(found)}, too long for a file system; rename the file")
     return path.as_posix()
 

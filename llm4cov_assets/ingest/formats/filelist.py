@@ -50,6 +50,8 @@ from sim.load import SPECIFICATION_SUFFIXES
 MOST_BYTES = 16 << 20
 """Of one list; 100,000 lines take 5 MiB."""
 MOST_LISTS = 1_000
+MOST_WORDS = 40 * MOST_FILES
+"""Of a list and the lists in it, each folder of +incdir+A+B and the like counted."""
 DEEPEST = 64
 """Lists in lists."""
 
@@ -148,6 +150,8 @@ class _Reader:
         self._confined_to = confined_to
         self._open: list[Path] = []
         self._lists = 0
+        self._n_words = 0
+        self._named: set[tuple[str, tuple[Path, ...]]] = set()
         self._known: set[Path] = set()
         self._missing: list[tuple[str, str]] = []
         self._tops: dict[str, str] = {}
@@ -179,11 +183,18 @@ class _Reader:
         self._open.pop()
 
     def _read_words(self, path: Path, words: Iterator[_Word], bases: Sequence[Path]) -> None:
+        folders = tuple(bases)
         for word in words:
             where = f"{path}:{word.line}"
             switch = word.text
+            self._n_words += 1 + (switch.count("+") if switch[:1] == "+" else 0)
+            if self._n_words > MOST_WORDS:
+                raise DesignError(f"{where}: more than {MOST_WORDS:,} words, which no list of a design has; list each "
+                                  "file and folder once", reasons.TOO_LARGE)  # fmt: skip
             if switch[:1] not in "-+" or switch in ("-", "+"):
-                self._file(switch, where, bases)
+                if (switch, folders) not in self._named:  # looking for a file takes far longer than this
+                    self._named.add((switch, folders))
+                    self._file(switch, where, bases)
                 continue
             switch, value = self._split(switch)
             if value is None and (switch in ("-f", "-F", "-file", "-v", "-y") or switch in _TAKES_VALUE):

@@ -32,8 +32,9 @@ MOST_BYTES = 1 << 20
 MOST_CORES = 5_000
 MOST_ENTRIES = 500_000
 """Files and folders to look at for core files."""
-CPU_S = 240
-"""Seconds for reading the core files of one source; the 212 of ibex take 2, 56 of them with a top module."""
+CPU_S = 10
+CPU_S_A_CORE = 0.05
+"""Seconds for reading the core files of one source, and more for each; the 212 of ibex take 2 in all."""
 MEMORY_BYTES = 2 << 30
 
 
@@ -116,9 +117,10 @@ def _read(
     source: str, files: Sequence[Path], wanted: Sequence[Path], root: Path, without_top: bool
 ) -> list[CoreReading]:
     """Have the core files read in a process with limits."""
+    cpu_s = int(CPU_S + CPU_S_A_CORE * len(files))
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
@@ -129,13 +131,13 @@ def _read(
         done = subprocess.run(
             [sys.executable, "-m", "llm4cov_assets.ingest.formats.cores"], input=json.dumps(request).encode(),
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, preexec_fn=limit,
-            timeout=4 * CPU_S, check=False,
+            timeout=4 * cpu_s, check=False,
         )  # fmt: skip
         if done.returncode == 0:
             return [CoreReading(**reading) for reading in json.loads(done.stdout)]
     except (subprocess.TimeoutExpired, ValueError):
         pass
-    raise UserError(f"{source}: reading the core files takes FuseSoC more than {CPU_S} s or {MEMORY_BYTES >> 30} GiB, "
+    raise UserError(f"{source}: reading the core files takes FuseSoC more than {cpu_s} s or {MEMORY_BYTES >> 30} GiB, "
                     "or ends it; name one core file, and look for YAML that nests or repeats itself")  # fmt: skip
 
 

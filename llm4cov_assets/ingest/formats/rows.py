@@ -8,7 +8,7 @@ import logging
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -35,8 +35,14 @@ MOST_OF_A_FILE = 512 << 20
 MOST_SKIPPED = 16 * MOST_OF_A_LINE
 """Bytes of one line that are read for its end: compressed, a line without an end is easily made."""
 
+MOST_OF_A_ROW = 64 << 20
+"""Bytes of the columns that are read of a row of a Parquet file."""
+
 BATCH = 64
-"""Rows of a Parquet file that are unpacked at a time."""
+"""Rows of a Parquet file that are unpacked at a time, where they are small."""
+
+MOST_OF_A_BATCH = 512 << 20
+"""Bytes that a batch of several rows may have at worst, which is when every row repeats all that is stored."""
 
 _SAVED = ("dataset_dict.json", "dataset_info.json")
 """What `save_to_disk` of that library leaves beside the data."""
@@ -121,28 +127,55 @@ def _parquet_rows(path: Path, fields: Sequence[str]) -> Iterator[Row]:
     number = 0
     with _parquet(path) as file:
         names = [n for n in file.schema_arrow.names if not fields or n in fields]
-        for batch in file.iter_batches(BATCH, columns=names):
-            for row in _unpacked(batch):
-                number += 1
-                place = f"{path}:row {number}"
-                if row is None:
-                    message = f"{place}: text that is not UTF-8; write the file again as UTF-8"
-                    yield Row(place, number, problem=DesignError(message, reasons.MALFORMED))
-                else:
-                    yield Row(place, number, row)
+        if len(set(names)) < len(names):
+            twice = Counter(names).most_common(1)[0][0]
+            raise UserError(f"{path}: two columns called {ascii(twice)[:60]}; rename one")
+        for group in range(file.num_row_groups):
+            size = _batch_size(file.metadata.row_group(group), names)
+            for batch in file.iter_batches(size, row_groups=[group], columns=names):
+                yield from _batch_rows(path, number, batch, is_whole=bool(fields))
+                number += batch.num_rows
 
 
-def _unpacked(batch: Any) -> Iterator[dict[str, Any] | None]:
-    """The rows of a batch, None for those with text that is none."""
-    try:
-        yield from batch.to_pylist()
-    except UnicodeDecodeError:
-        for i in range(batch.num_rows):
-            try:
-                [row] = batch.slice(i, 1).to_pylist()
-            except UnicodeDecodeError:
-                row = None
-            yield row
+def _batch_rows(path: Path, before: int, batch: Any, *, is_whole: bool) -> Iterator[Row]:
+    """The rows of a batch, `before` which there are so many: unpacked at once if that is possible."""
+    values = None
+    if batch.nbytes <= MOST_OF_A_ROW:
+        with suppress(Exception):  # which row it is shows when they are unpacked one by one
+            values = batch.to_pylist()
+    for i in range(batch.num_rows):
+        number = before + i + 1
+        place = f"{path}:row {number}"
+        yield Row(place, number, values[i]) if values else _table_row(place, number, batch.slice(i, 1), is_whole)
+
+
+def _batch_size(group: Any, names: Sequence[str]) -> int:
+    """How many rows of a row group to unpack at a time. What it takes unpacked says little of a row's size: one value
+    of a dictionary may be that of all rows."""
+    columns = [group.column(i) for i in range(group.num_columns)]
+    stored = sum(c.total_uncompressed_size for c in columns if c.path_in_schema.partition(".")[0] in names)
+    return int(max(1, min(BATCH, MOST_OF_A_BATCH // max(1, stored))))
+
+
+def _table_row(place: str, number: int, row: Any, is_whole: bool) -> Row:
+    """The row of a batch of one. Unless it has to be whole, a column that cannot be read is null in it."""
+    if row.nbytes > MOST_OF_A_ROW:
+        message = f"{place}: a row of more than {MOST_OF_A_ROW >> 20} MiB; no design is that large, split the record"
+        return Row(place, number, problem=DesignError(message, reasons.TOO_LARGE))
+    value: dict[str, Any] = {}
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        try:
+            [value[name]] = column.to_pylist()
+        except Exception as error:  # that library lets through what Python's types and time zones raise
+            if not is_whole and not isinstance(error, UnicodeDecodeError):
+                value[name] = None
+                continue
+            what, mend = f"a value of type {' '.join(str(column.type).split())[:80]} that cannot be read", "text"
+            if isinstance(error, UnicodeDecodeError):
+                what, mend = "text that is not UTF-8", "UTF-8"
+            message = f"{place}: {ascii(name)[1:-1][:60]} holds {what}; write the file again as {mend}"
+            return Row(place, number, problem=DesignError(message, reasons.MALFORMED))
+    return Row(place, number, value)
 
 
 @contextmanager
