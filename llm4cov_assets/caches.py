@@ -12,12 +12,13 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from llm4cov_assets.policy import generation_cache
+from llm4cov_assets.progress import Progress, silent
 from sim import cache, usage
 from sim.files import own_folder
 from sim.occupancy import alone, users
@@ -42,10 +43,6 @@ _DIGEST = re.compile(r"([0-9a-f]{64})\.json(\.gz)?")
 
 class CachesInUse(Exception):
     """Somebody uses the caches. The message says who."""
-
-
-Progress = Callable[[str, int, int | None, str], None]
-"""Told (what is being done, how many are done, of how many if known, "")."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +156,7 @@ def evict(
     larger_than: int | None = None,
     names: Sequence[str] = NAMES,
     dry_run: bool = False,
-    progress: Progress = lambda what, done, total, now: None,
+    progress: Progress = silent,
 ) -> Evicted:
     """Remove entries that no row refers to and that were not used for GRACE_S seconds.
 

@@ -62,16 +62,16 @@ def load_design(
     Raises DesignError, one line that names file, line and mend: nothing at `path`, no RTL there, RTL that does not
     parse, a module that nobody defines, no top or several, a design.toml that cannot be understood.
     """
-    path = Path(path)
-    if not path.exists():
-        raise DesignError(
-            f"{path}: no such file or folder; name an RTL file (*.v, *.sv) or a folder with RTL", reasons.UNREADABLE
-        )
-    return assemble(gather(path), name=name, top=top, defines=defines, include_dirs=include_dirs, parameters=parameters)
+    found = gather(Path(path))
+    return assemble(found, name=name, top=top, defines=defines, include_dirs=include_dirs, parameters=parameters)
 
 
 def gather(path: Path) -> Gathered:
     """The files of the design at `path` and what its settings say; nothing is compiled. Raises DesignError."""
+    if not path.exists():
+        raise DesignError(
+            f"{path}: no such file or folder; name an RTL file (*.v, *.sv) or a folder with RTL", reasons.UNREADABLE
+        )
     return _gather_file(path) if path.is_file() else _gather_folder(path)
 
 

@@ -12,10 +12,11 @@ import polars as pl
 from llm4cov_assets import rows
 from llm4cov_assets.assets.batches import evaluation_records, is_first_of_version, open_batch
 from llm4cov_assets.assets.work import Outcome, Work
-from llm4cov_assets.ingest.importing import Progress, Rejection
+from llm4cov_assets.ingest.importing import Rejection
 from llm4cov_assets.ingest.kept import kept_batch
 from llm4cov_assets.ingest.records import BATCH_SIZE, DesignRecord
 from llm4cov_assets.ingest.taking import take_in
+from llm4cov_assets.progress import Progress
 from llm4cov_assets.report.plots import histogram, markdown
 from sim.design import DesignError
 from sim.identity import content_id

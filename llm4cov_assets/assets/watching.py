@@ -38,7 +38,6 @@ MOST_SHOWN = 100
 
 JOB = "close_new_designs"
 PARTITION = "dagster/partition"
-NEWLY = ("added", "changed", "changed back", "returned")
 
 UNFINISHED = [
     dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING,

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from llm4cov_assets import rows
+from llm4cov_assets.commands.storing import tables_of
 from llm4cov_assets.ingest.kept import keep
 from llm4cov_assets.ingest.records import DesignRecord
 from llm4cov_assets.ingest.registry import record_by_name
 from llm4cov_assets.learning.closure import MERGE_POLICY
 from llm4cov_assets.profiles import profile
-from sim.design import DesignError
-from sim.elaborate import analyse
 from warehouse.store import Provenance, Store
 
 if TYPE_CHECKING:
@@ -85,14 +84,10 @@ def _known(home: Path, design: Design) -> bool:
 
 def _described(home: Path, design: Design) -> dict[str, pl.DataFrame]:
     """Rows of the design, which is kept under its name when that is new."""
-    try:
-        analysis = analyse(design)
-    except DesignError:
-        analysis = None
     record = DesignRecord(design, "adhoc", "imported", design.name, source="command line")
     if not _known(home, design):
         keep(record, home, PARTITION)
-    return rows.design_tables([rows.record_row(record, analysis)], [design])
+    return tables_of([record])
 
 
 def _write(home: Path, tables: Mapping[str, pl.DataFrame]) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-Progress = Callable[[str, int, int | None, str], None]
-"""Told (what is being done, how many are done, of how many if known, which one now)."""
+from llm4cov_assets.progress import Progress
 
 
 @contextmanager
@@ -16,11 +15,11 @@ def progress() -> Iterator[Progress]:
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
-        Progress,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.progress import Progress as Bars
 
     columns = (
         TextColumn("{task.description}"),
@@ -30,7 +29,7 @@ def progress() -> Iterator[Progress]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[now]}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, now="")
         doing = ""
 

@@ -186,7 +186,7 @@ def _export(
     training: bool,
 ) -> None:
     from llm4cov_assets.commands.bars import progress
-    from llm4cov_assets.commands.query import _store
+    from llm4cov_assets.commands.query import opened_store
     from llm4cov_assets.export.exporting import export
     from llm4cov_assets.export.guard import refuse_split
     from llm4cov_assets.export.selection import configurations
@@ -198,7 +198,7 @@ def _export(
         refuse_split(chosen(()).split)
     target = folder.expanduser().absolute()
     refuse_taken(target)
-    with _store() as store:
+    with opened_store() as store:
         store.publish(force=True)  # so that what was just written is exported too
         with store.connect() as connection, progress() as tell:
             selection = chosen(configurations(connection, config))

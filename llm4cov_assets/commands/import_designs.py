@@ -61,7 +61,8 @@ def import_designs(
     from llm4cov_assets.commands.simulate import pairs
     from llm4cov_assets.home import home
     from llm4cov_assets.ingest.build_check import build_check
-    from llm4cov_assets.ingest.importing import Options, Progress, Rejection, contamination, import_source
+    from llm4cov_assets.ingest.importing import Options, Rejection, contamination, import_source
+    from llm4cov_assets.progress import Progress
     from sim import reasons
     from sim.files import own_folder
 

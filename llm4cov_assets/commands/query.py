@@ -43,7 +43,7 @@ def sql(
 
     if as_json and as_csv:
         raise UserError("--json and --csv exclude each other")
-    with _store(asked_by_user=True) as store:
+    with opened_store(asked_by_user=True) as store:
         prompt = Prompt(store, "json" if as_json else "csv" if as_csv else "table", limit)
         if query is None and sys.stdin.isatty():
             prompt.run()
@@ -62,7 +62,7 @@ def lineage(
     from llm4cov_assets.commands import tree
     from warehouse.lineage import trace
 
-    with _store() as store, store.connect() as connection:
+    with opened_store() as store, store.connect() as connection:
         traced = trace(connection, row, limit)
         if traced is None:
             hint = "what was just written appears after `llm4cov warehouse publish`"
@@ -86,7 +86,7 @@ def trajectory(
     from llm4cov_assets.commands import show
     from llm4cov_assets.report import trajectory as trajectories
 
-    with _store() as store, store.connect() as connection:
+    with opened_store() as store, store.connect() as connection:
         found = trajectories.find(connection, what)
         if not found:
             why = f"for {what!r}" if what else "in the evaluation of the current configuration"
@@ -124,7 +124,7 @@ def report(
     from llm4cov_assets.report.results import results
 
     seeds = list(dict.fromkeys(seed or [None]))
-    with _store() as store:
+    with opened_store() as store:
         runs = [(p, numbers(store, p.config_hash)) for p in (seeded(profile, s) for s in seeds)]
         for number, (_, found) in zip(seeds, runs, strict=True):
             if not found.board:
@@ -154,21 +154,21 @@ def report(
 @warehouse.command()
 def publish(as_json: JsonOption = False) -> None:
     """Bring what was written into the public file, now."""
-    with _store() as store:
+    with opened_store() as store:
         _report(store, store.publish(force=True), as_json)
 
 
 @warehouse.command()
 def rebuild(as_json: JsonOption = False) -> None:
     """Make the public file anew from the parts alone."""
-    with _store() as store:
+    with opened_store() as store:
         _report(store, store.rebuild(), as_json)
 
 
 @warehouse.command()
 def verify(as_json: JsonOption = False) -> None:
     """Check parts, keys, references and coverage. Exit code 1 when something is wrong."""
-    with _store() as store:
+    with opened_store() as store:
         problems = store.verify()
     if as_json:
         print(json.dumps({"ok": not problems, "problems": [vars(p) for p in problems]}))
@@ -182,7 +182,7 @@ def verify(as_json: JsonOption = False) -> None:
 @warehouse.command()
 def compact(as_json: JsonOption = False) -> None:
     """Merge small parts, so that there are few. Rows stay as they are."""
-    with _store() as store:
+    with opened_store() as store:
         result = store.compact()
     if as_json:
         print(json.dumps(vars(result)))
@@ -202,7 +202,7 @@ def _report(store: Store, published: Published, as_json: bool) -> None:
 
 
 @contextmanager
-def _store(asked_by_user: bool = False) -> Iterator[Store]:
+def opened_store(asked_by_user: bool = False) -> Iterator[Store]:
     """The store of the home folder; errors of the warehouse and of SQL become one line and exit code 2.
 
     `asked_by_user`: the SQL is the user's, so a view that is not there is their error and not the published file's.

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from llm4cov_assets import rows
-from llm4cov_assets.ingest.importing import Progress, Rejection
+from llm4cov_assets.ingest.importing import Rejection
 from llm4cov_assets.ingest.kept import KeptDesign
 from llm4cov_assets.policy.base import State
 from llm4cov_assets.policy.scripted import ScriptedReset
+from llm4cov_assets.progress import Progress
 from sim import reasons
 from sim.simulation import Limits, Simulation, Testbench
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
 
@@ -10,14 +10,13 @@ from llm4cov_assets.ingest.canonical import canonical_content
 from llm4cov_assets.ingest.kept import KeptDesign
 from llm4cov_assets.ingest.overlap import SIMILAR, EvaluationIndex, Overlap, SplitIndex
 from llm4cov_assets.ingest.records import SEEN_FAMILIES, DesignRecord
+from llm4cov_assets.progress import Progress
 from sim.design import Design
 
 KINDS = ("contaminated", "duplicate", "near duplicate")
 
 Known = DesignRecord | KeptDesign
 """A design, or what is known of one that lies in the home; that is read when it is needed."""
-
-Progress = Callable[[str, int, int | None, str], None]
 
 _LONGEST = 3000  # tokens of files that are shown beside each other; it takes the product of both
 

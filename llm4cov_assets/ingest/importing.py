@@ -20,6 +20,7 @@ from llm4cov_assets.ingest.formats import reader
 from llm4cov_assets.ingest.kept import KeptDesign, Staging, batch_folder, kept_designs, retire, staging
 from llm4cov_assets.ingest.overlap import EvaluationIndex, Overlap, SplitIndex
 from llm4cov_assets.ingest.records import DesignRecord, batches, fitting_size
+from llm4cov_assets.progress import Progress, silent
 from sim import reasons
 from sim.assembly import assemble
 from sim.design import Design, DesignError
@@ -75,15 +76,8 @@ class ImportReport:
     batches: dict[str, list[KeptDesign]] = field(default_factory=lambda: {})
 
 
-Progress = Callable[[str, int, int | None, str], None]
-"""Told (what is being done, how many are done, of how many if known, which one now)."""
-
 Check = Callable[[Sequence[KeptDesign], Progress], Iterator[tuple[KeptDesign, Rejection | None]]]
 """Tries designs out: yields each with what is now known of it, or with why it is refused."""
-
-
-def silent(what: str, done: int, total: int | None, now: str) -> None:
-    """Progress that nobody watches."""
 
 
 def import_source(

@@ -126,11 +126,6 @@ class Reference:
     unreachable: tuple[Unreachable, ...] = ()
     targets: tuple[Targets, ...] = ()
 
-    def targets_for(self, design: Design, simulator: str) -> Targets | None:
-        """The targets of this simulator, if they were calibrated with the RTL that the design has now."""
-        found = (t for t in self.targets if t.simulator == simulator and t.rtl_id == design.rtl_id)
-        return next(found, None)
-
     def why_unreachable(self, point: CoveragePoint | UncoveredItem) -> str | None:
         """The reason why no stimulus reaches the point; None when none is known."""
         return next((u.reason for u in self.unreachable if u.fits(point)), None)

@@ -24,7 +24,7 @@ from llm4cov_assets.ingest.records import (
 from llm4cov_assets.ingest.reference import CORPUS, reference
 from llm4cov_assets.profiles import Profile, profile
 from sim.assembly import Gathered, assemble
-from sim.design import Design, DesignError
+from sim.design import Design
 from sim.load import gather, load_design
 
 EVALUATION_SEED = 0
@@ -178,7 +178,7 @@ def find_design(
                 f"no design {text!r}: neither a known name (`llm4cov designs list`) nor a file or folder"
                 f"{did_you_mean(text, known_names(home, profile('demo')))}"
             )
-    found = _listed(path) if path.suffix in LIST_SUFFIXES and path.is_file() else gather(_existing(path))
+    found = _listed(path) if path.suffix in LIST_SUFFIXES and path.is_file() else gather(path)
     return assemble(found, top=top, defines=defines, include_dirs=include_dirs, parameters=parameters)
 
 
@@ -193,12 +193,6 @@ def _listed(path: Path) -> Gathered:
     if len(found) != 1:
         raise UserError(f"{path}: {len(found)} designs in it; import it and name one of them")
     return found[0]
-
-
-def _existing(path: Path) -> Path:
-    if not path.exists():
-        raise DesignError(f"{path}: no such file or folder; name an RTL file (*.v, *.sv) or a folder with RTL")
-    return path
 
 
 def did_you_mean(name: str, names: Sequence[str]) -> str:

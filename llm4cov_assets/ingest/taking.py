@@ -13,11 +13,12 @@ from pathlib import Path
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest import git_source
 from llm4cov_assets.ingest.git_source import GitError, GitSlow
-from llm4cov_assets.ingest.importing import Check, Options, Progress, Rejection, import_source, silent
+from llm4cov_assets.ingest.importing import Check, Options, Rejection, import_source
 from llm4cov_assets.ingest.inbox import Entry, scan_inbox
 from llm4cov_assets.ingest.kept import kept_batch
 from llm4cov_assets.ingest.looking import Memory
 from llm4cov_assets.ingest.versions import HASH_DIGITS, belongs_to, first_batch, may_belong_to, short_hash
+from llm4cov_assets.progress import Progress, silent
 from sim import reasons
 from sim.design import DesignError
 from sim.files import own_folder, remove_stale_folders, replace_file

@@ -9,7 +9,7 @@ known, not the order. Nothing is ever deleted: results hang on the batches.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -213,8 +213,3 @@ def reason(new: NewVersion, label: str, note: str = "") -> str:
         return f"{label} changed in the inbox{more}"
     before = f"that of version {new.like}" if new.like else "one that it had before"
     return f"{label} changed back in the inbox, its content is {before}{more}"
-
-
-def histories(batches: Iterable[str]) -> Mapping[str, History]:
-    """The versions of all entries there ever were, by the key in the names of their batches."""
-    return standing([], batches).gone

@@ -14,10 +14,11 @@ import pytest
 
 from llm4cov_assets.errors import UserError
 from llm4cov_assets.ingest.exporting import export
-from llm4cov_assets.ingest.importing import Options, Progress, Rejection, import_source
+from llm4cov_assets.ingest.importing import Options, Rejection, import_source
 from llm4cov_assets.ingest.kept import KeptDesign, keep, kept_batch, kept_designs, retired
 from llm4cov_assets.ingest.records import MOST_BATCHES, DesignRecord, batches, fitting_size
 from llm4cov_assets.ingest.registry import CORPUS, corpus_designs, find_design
+from llm4cov_assets.progress import Progress
 from sim import reasons
 from sim.load import load_design
 

@@ -16,11 +16,12 @@ from llm4cov_assets.cli import app
 from llm4cov_assets.ingest import overlap, token_index
 from llm4cov_assets.ingest.canonical import canonical_content, canonical_tokens
 from llm4cov_assets.ingest.copies import Copy, copies
-from llm4cov_assets.ingest.importing import import_source, silent
+from llm4cov_assets.ingest.importing import import_source
 from llm4cov_assets.ingest.overlap import EvaluationIndex, SplitIndex
 from llm4cov_assets.ingest.records import SEEN_FAMILIES, DesignRecord
 from llm4cov_assets.ingest.registry import corpus_designs
 from llm4cov_assets.ingest.similarity import f1, least_common, rouge_l
+from llm4cov_assets.progress import silent
 from llm4cov_assets.report.overlap import html_page, markdown_page
 from sim.design import Design, SourceFile
 from tests.soak import decontamination
